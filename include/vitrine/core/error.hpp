@@ -1,0 +1,49 @@
+// The one exception type of the library, and the checks that throw it.
+//
+// Every message names the thing (tensor, key, option), what was expected and what was found. Nothing in the library
+// prints, exits or aborts; what fails is said by throwing Error.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "vitrine/core/config.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+enum class ErrorKind {
+  bad_file,         // truncated, malformed or inconsistent model file
+  unsupported,      // well-formed, but of a kind this library does not run (architecture, RoPE type, tensor type, ISA)
+  bad_argument,     // a caller's value is outside its documented range
+  context_full,     // prompt or generation does not fit the context
+  numeric_failure,  // NaN or infinity in the logits, or no admissible token
+  io,               // the operating system refused: file missing, map failed
+  out_of_memory     // an allocation was refused; the message says how many bytes
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const noexcept { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+// Joins its arguments into one string; anything with operator<< will do.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+// Throws Error(kind, concat(parts...)) unless the condition holds. The message is built only on failure.
+template <class... Parts>
+void check(bool condition, ErrorKind kind, const Parts&... parts) {
+  if (!condition) [[unlikely]]
+    throw Error(kind, concat(parts...));
+}
+
+VITRINE_NAMESPACE_END

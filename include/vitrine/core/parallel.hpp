@@ -1,0 +1,168 @@
+// The thread team: the only place that starts threads, and the only `#pragma omp`.
+//
+// A forward pass is ONE parallel region. All threads of the team walk through the same code (like MPI ranks) and share
+// out the work of each op; `Worker::sync()` is the barrier between an op and those that read its result. Work is always
+// split over outputs, never over a reduction, so results do not depend on the number of threads.
+//
+//   Team team(2);
+//   team.run([&](Worker& worker) {
+//     worker.for_chunks(n_rows, 8, [&](std::int64_t begin, std::int64_t end) { ... });   // dynamic, no barrier at the
+//     end worker.sync();
+//   });
+//
+// Every thread must make the same sequence of for_chunks / sync / on_main calls. OpenMP runs the team, or std::thread
+// when VITRINE_STD_THREADS is defined or OpenMP is off (ThreadSanitizer does not understand libgomp).
+#pragma once
+
+#include <atomic>
+#include <cfenv>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <type_traits>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/error.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+class Worker;
+
+namespace parallel_detail {
+
+inline constexpr int max_chunk_loops = 32;  // for_chunks calls between two barriers
+inline constexpr int cache_line = 64;
+
+struct alignas(cache_line) ChunkCounter {
+  std::atomic<std::int64_t> next{0};
+};
+
+// What the threads of one team share during a region.
+struct Shared {
+  int n_threads = 1;
+  alignas(cache_line) std::atomic<int> arrived{0};
+  alignas(cache_line) std::atomic<std::uint32_t> phase{0};
+  ChunkCounter counters[max_chunk_loops];
+  int loops_used = 0;  // counters to clear at the next barrier; written by thread 0 only, read by the last to arrive
+  std::exception_ptr error;
+  bool stopped = false;
+};
+
+void barrier(Shared& shared);
+
+// Puts the thread's floating-point environment to its default and restores the host's on leaving: a host program that
+// flushes subnormals to zero must not change our bits, nor we its.
+class DefaultFloatEnvironment {
+ public:
+  DefaultFloatEnvironment() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultFloatEnvironment() { std::fesetenv(&saved_); }
+  DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
+  DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
+
+ private:
+  std::fenv_t saved_;
+};
+
+}  // namespace parallel_detail
+
+// One thread's handle inside a region.
+class Worker {
+ public:
+  Worker(parallel_detail::Shared& shared, int id) : shared_(shared), id_(id) {}
+  int id() const { return id_; }
+  int n_threads() const { return shared_.n_threads; }
+
+  // Barrier: everything written before it by any thread is visible to all after it.
+  void sync() {
+    if (id_ == 0) shared_.loops_used = loops_used_;
+    loops_used_ = 0;
+    parallel_detail::barrier(shared_);
+  }
+
+  // Calls body(begin, end) for disjoint ranges of at most `chunk` items that cover [0, n), handed out dynamically.
+  template <class Body>
+  void for_chunks(std::int64_t n, std::int64_t chunk, Body&& body) {
+    if (shared_.n_threads == 1) {
+      for (std::int64_t begin = 0; begin < n; begin += chunk) body(begin, begin + chunk < n ? begin + chunk : n);
+      return;
+    }
+    if (loops_used_ == parallel_detail::max_chunk_loops) sync();  // the same for every thread, so still one sequence
+    auto& next = shared_.counters[loops_used_++].next;
+    for (;;) {
+      const std::int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+      if (begin >= n) return;
+      body(begin, begin + chunk < n ? begin + chunk : n);
+    }
+  }
+
+  // This thread's fixed share of [0, n), in multiples of `grain`.
+  struct Range {
+    std::int64_t begin, end;
+  };
+  Range share(std::int64_t n, std::int64_t grain = 1) const {
+    const std::int64_t units = (n + grain - 1) / grain;
+    const std::int64_t begin = units * id_ / shared_.n_threads * grain;
+    const std::int64_t end = units * (id_ + 1) / shared_.n_threads * grain;
+    return {begin < n ? begin : n, end < n ? end : n};
+  }
+
+  // Barrier, then `action` on thread 0 alone, then barrier. What it throws is kept: stopped() turns true for every
+  // thread, and Team::run rethrows it at the end.
+  template <class Action>
+  void on_main(Action&& action) {
+    sync();
+    if (id_ == 0) {
+      try {
+        action();
+      } catch (...) {
+        shared_.error = std::current_exception();
+        shared_.stopped = true;
+      }
+    }
+    sync();
+  }
+
+  // For use inside on_main: asks every thread to leave the region.
+  void stop() { shared_.stopped = true; }
+  bool stopped() const { return shared_.stopped; }
+
+ private:
+  parallel_detail::Shared& shared_;
+  int id_;
+  int loops_used_ = 0;
+};
+
+// A team of n_threads, the calling thread being number 0. One region at a time; the object may move between regions.
+class Team {
+ public:
+  explicit Team(int n_threads);
+  ~Team();
+  Team(Team&&) noexcept;
+  Team& operator=(Team&&) noexcept;
+
+  int n_threads() const;
+
+  // Runs body(Worker&) on every thread; returns when all have finished. The body must not throw outside of on_main.
+  template <class Body>
+  void run(Body&& body) {
+    run_erased([](void* context, Worker& worker) { (*static_cast<std::remove_reference_t<Body>*>(context))(worker); },
+               const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+ private:
+  struct Impl;
+  void run_erased(void (*call)(void*, Worker&), void* context);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Number of processors this process may use: its affinity mask, limited by the cgroup's quota. At least 1.
+int available_threads();
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/core/parallel.inl.hpp"
+#endif

@@ -1,0 +1,138 @@
+// Bodies of core/parallel.hpp.
+#pragma once
+
+#include <sched.h>
+
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "vitrine/core/parallel.hpp"
+
+#if defined(_OPENMP) && !defined(VITRINE_STD_THREADS)
+#include <omp.h>
+#endif
+
+VITRINE_NAMESPACE_BEGIN
+
+namespace parallel_detail {
+
+// The last thread to arrive clears the loop counters and opens the next phase. Waiters spin for a few microseconds (the
+// usual wait inside a forward pass), then sleep in the kernel, so that a busy machine is not held up by them.
+VITRINE_INLINE void barrier(Shared& shared) {
+  if (shared.n_threads == 1) return;
+  const std::uint32_t phase = shared.phase.load(std::memory_order_relaxed);
+  if (shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == shared.n_threads) {
+    for (int i = 0; i < shared.loops_used; ++i) shared.counters[i].next.store(0, std::memory_order_relaxed);
+    shared.loops_used = 0;
+    shared.arrived.store(0, std::memory_order_relaxed);
+    shared.phase.store(phase + 1, std::memory_order_release);
+    shared.phase.notify_all();
+    return;
+  }
+  constexpr int spins = 4000;
+  for (int i = 0; i < spins; ++i) {
+    if (shared.phase.load(std::memory_order_acquire) != phase) return;
+    __builtin_ia32_pause();
+  }
+  shared.phase.wait(phase, std::memory_order_acquire);
+}
+
+}  // namespace parallel_detail
+
+struct Team::Impl {
+  parallel_detail::Shared shared;
+#if !defined(_OPENMP) || defined(VITRINE_STD_THREADS)
+  // Threads 1 .. n-1 sleep on `region`; its lowest bit is set when they are to end.
+  std::vector<std::thread> threads;
+  std::atomic<std::uint32_t> region{0};
+  bool leaving = false;
+  void (*call)(void*, Worker&) = nullptr;
+  void* context = nullptr;
+
+  void serve(int id) {
+    std::uint32_t seen = 0;
+    for (;;) {
+      region.wait(seen, std::memory_order_acquire);
+      seen = region.load(std::memory_order_acquire);
+      if (leaving) return;
+      const parallel_detail::DefaultFloatEnvironment environment;
+      Worker worker(shared, id);
+      call(context, worker);
+      parallel_detail::barrier(shared);
+    }
+  }
+
+  ~Impl() {
+    leaving = true;
+    region.fetch_add(1, std::memory_order_release);
+    region.notify_all();
+    for (auto& thread : threads) thread.join();
+  }
+#endif
+};
+
+VITRINE_INLINE Team::Team(int n_threads) : impl_(std::make_unique<Impl>()) {
+  check(n_threads >= 1 && n_threads <= 1024, ErrorKind::bad_argument, "number of threads: expected 1 to 1024, got ",
+        n_threads);
+  impl_->shared.n_threads = n_threads;
+#if !defined(_OPENMP) || defined(VITRINE_STD_THREADS)
+  for (int id = 1; id < n_threads; ++id) impl_->threads.emplace_back([impl = impl_.get(), id] { impl->serve(id); });
+#endif
+}
+VITRINE_INLINE Team::~Team() = default;
+VITRINE_INLINE Team::Team(Team&&) noexcept = default;
+VITRINE_INLINE Team& Team::operator=(Team&&) noexcept = default;
+VITRINE_INLINE int Team::n_threads() const { return impl_->shared.n_threads; }
+
+VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context) {
+  auto& shared = impl_->shared;
+  shared.stopped = false;
+  shared.error = nullptr;
+  // A region that was left early may have left counters behind; no thread is inside now.
+  for (auto& counter : shared.counters) counter.next.store(0, std::memory_order_relaxed);
+  shared.loops_used = 0;
+#if defined(_OPENMP) && !defined(VITRINE_STD_THREADS)
+  const int wanted = shared.n_threads;
+#pragma omp parallel num_threads(wanted)
+  {
+    // OpenMP may grant fewer threads than asked for (nested regions, thread limits); results do not depend on it.
+#pragma omp single
+    shared.n_threads = omp_get_num_threads();
+    const parallel_detail::DefaultFloatEnvironment environment;
+    Worker worker(shared, omp_get_thread_num());
+    call(context, worker);
+  }
+  shared.n_threads = wanted;
+#else
+  impl_->call = call;
+  impl_->context = context;
+  impl_->region.fetch_add(1, std::memory_order_release);
+  impl_->region.notify_all();
+  {
+    const parallel_detail::DefaultFloatEnvironment environment;
+    Worker worker(shared, 0);
+    call(context, worker);
+    parallel_detail::barrier(shared);
+  }
+#endif
+  if (shared.error) std::rethrow_exception(std::exchange(shared.error, nullptr));
+}
+
+VITRINE_INLINE int available_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : int(std::thread::hardware_concurrency());
+  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");  // "max 100000" or "<quota> <period>" in microseconds
+  std::string quota;
+  double period = 0;
+  if (quota_file >> quota >> period && quota != "max" && period > 0) {
+    const double allowed = std::atof(quota.c_str()) / period;
+    if (allowed > 0 && allowed < n) n = allowed < 1 ? 1 : int(allowed);
+  }
+  return n < 1 ? 1 : n;
+}
+
+VITRINE_NAMESPACE_END

@@ -1,0 +1,136 @@
+// Tensors: an owning Tensor<T, Rank> and a non-owning TensorView<T, Rank> with strides.
+//
+//   Tensor<float, 2> x({n_tokens, d_model});     x(t, i)     x.view()     x.view().row(t)
+//
+// Row-major, 64-byte aligned storage (a cache line, and the widest vector). Sizes are int64; T may be const in a view.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/error.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+inline constexpr std::size_t tensor_alignment = 64;
+
+// Owning, aligned, zero-initialised bytes. A refused allocation is an Error that says how many bytes were wanted.
+class AlignedBytes {
+ public:
+  AlignedBytes() = default;
+  explicit AlignedBytes(std::size_t n_bytes, bool zeroed = true) : size_(n_bytes) {
+    if (n_bytes == 0) return;
+    data_ = static_cast<std::byte*>(::operator new (n_bytes, std::align_val_t{tensor_alignment}, std::nothrow));
+    check(data_ != nullptr, ErrorKind::out_of_memory, "cannot allocate ", n_bytes, " bytes");
+    if (zeroed) std::memset(data_, 0, n_bytes);
+  }
+  AlignedBytes(AlignedBytes&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  AlignedBytes& operator=(AlignedBytes&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~AlignedBytes() { ::operator delete (data_, std::align_val_t{tensor_alignment}); }
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+template <class T, int Rank>
+class TensorView {
+ public:
+  using Shape = std::array<std::int64_t, Rank>;
+
+  TensorView() = default;
+  TensorView(T* data, Shape shape) : data_(data), shape_(shape) {
+    std::int64_t stride = 1;
+    for (int axis = Rank - 1; axis >= 0; --axis) {
+      strides_[std::size_t(axis)] = stride;
+      stride *= shape[std::size_t(axis)];
+    }
+  }
+  TensorView(T* data, Shape shape, Shape strides) : data_(data), shape_(shape), strides_(strides) {}
+  // A view of T is a view of const T.
+  template <class U>
+  requires(std::is_same_v<const U, T>) TensorView(const TensorView<U, Rank>& other)
+      : data_(other.data()), shape_(other.shape()), strides_(other.strides()) {}
+
+  template <class... Index>
+  requires(sizeof...(Index) == Rank) T& operator()(Index... index) const {
+    std::int64_t offset = 0;
+    int axis = 0;
+    ((offset += std::int64_t(index) * strides_[std::size_t(axis++)]), ...);
+    return data_[offset];
+  }
+
+  // The sub-view at `index` of the first axis: [a, b, c] -> [b, c].
+  TensorView<T, Rank - 1> operator[](std::int64_t index) const requires(Rank > 1) {
+    std::array<std::int64_t, Rank - 1> shape, strides;
+    for (std::size_t axis = 1; axis < Rank; ++axis) {
+      shape[axis - 1] = shape_[axis];
+      strides[axis - 1] = strides_[axis];
+    }
+    return {data_ + index * strides_[0], shape, strides};
+  }
+
+  // Row of a matrix as a span; the last axis must be contiguous, as it is in everything the library makes.
+  std::span<T> row(std::int64_t index) const requires(Rank == 2) {
+    return {data_ + index * strides_[0], std::size_t(shape_[1])};
+  }
+
+  T* data() const { return data_; }
+  const Shape& shape() const { return shape_; }
+  const Shape& strides() const { return strides_; }
+  std::int64_t size(int axis) const { return shape_[std::size_t(axis)]; }
+  std::int64_t count() const {
+    std::int64_t n = 1;
+    for (const auto extent : shape_) n *= extent;
+    return n;
+  }
+
+ private:
+  T* data_ = nullptr;
+  Shape shape_{}, strides_{};
+};
+
+template <class T, int Rank>
+class Tensor {
+ public:
+  using Shape = typename TensorView<T, Rank>::Shape;
+  Tensor() = default;
+  explicit Tensor(Shape shape)
+      : bytes_(sizeof(T) * std::size_t(TensorView<T, Rank>(nullptr, shape).count())), shape_(shape) {}
+
+  TensorView<T, Rank> view() { return {data(), shape_}; }
+  TensorView<const T, Rank> view() const { return {data(), shape_}; }
+  T* data() { return reinterpret_cast<T*>(bytes_.data()); }
+  const T* data() const { return reinterpret_cast<const T*>(bytes_.data()); }
+  const Shape& shape() const { return shape_; }
+  template <class... Index>
+  T& operator()(Index... index) {
+    return view()(index...);
+  }
+  template <class... Index>
+  const T& operator()(Index... index) const {
+    return view()(index...);
+  }
+
+ private:
+  AlignedBytes bytes_;
+  Shape shape_{};
+};
+
+VITRINE_NAMESPACE_END

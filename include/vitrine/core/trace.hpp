@@ -1,0 +1,26 @@
+// The observer of a forward pass: it is shown every named intermediate.
+//
+// Tracing runs the very ops of an untraced pass, so it changes no bit; when no observer is set the cost is one
+// predictable branch per op. Names are those of the STEP tags, e.g. "q_rope"; `layer` is -1 outside the decoder blocks.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/tensor.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+struct TraceEvent {
+  std::string_view step;             // which stage, "STEP 4/9 rope" style tag text
+  std::string_view name;             // which intermediate, e.g. "q_rope"
+  int layer;                         // 0 .. n_layer-1, or -1
+  TensorView<const float, 2> value;  // [n_tokens, width]
+  std::string_view width_meaning;    // what the width is made of, e.g. "n_head * head_dim"
+};
+
+// Called on the thread that called the session, in program order. It may throw; the pass then ends with that exception.
+using TraceObserver = std::function<void(const TraceEvent&)>;
+
+VITRINE_NAMESPACE_END

@@ -1,0 +1,1 @@
+#include "vitrine/core/parallel.inl.hpp"
