@@ -1,0 +1,1 @@
+#include "vitrine/core/exact_math.inl.hpp"
