@@ -1,0 +1,1 @@
+#include "vitrine/model/gguf.inl.hpp"

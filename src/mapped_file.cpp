@@ -1,0 +1,1 @@
+#include "vitrine/model/mapped_file.inl.hpp"
