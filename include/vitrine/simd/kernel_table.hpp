@@ -1,0 +1,27 @@
+// The table of kernels of one instruction set: plain function pointers, filled by one unit per instruction set.
+//
+// Kernels are serial and chunky (a range of panels, heads or rows, never one dot product), know no public types, and
+// give the same bits from every table. Each group of entries has its header: what the functions do is written there,
+// their bodies are in the `_bodies.hpp` beside it. Types only; every unit includes this file.
+#pragma once
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/simd/attention_kernels.hpp"
+#include "vitrine/simd/convert_kernels.hpp"
+#include "vitrine/simd/elementwise_kernels.hpp"
+#include "vitrine/simd/linear_kernels.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+enum class Isa { scalar, avx2, avx512, avx512vnni };
+
+struct KernelTable {
+  const char* name;  // as in VITRINE_ISA: "scalar", "avx2", ...
+  Isa isa;
+  ConvertKernels convert;
+  LinearKernels linear;
+  ElementwiseKernels elementwise;
+  AttentionKernels attention;
+};
+
+VITRINE_NAMESPACE_END

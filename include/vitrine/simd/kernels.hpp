@@ -1,0 +1,29 @@
+// Every kernel body, compiled for the instruction set of this unit (see isa.hpp), and the table that names them.
+//
+// Included by src/kernels_<isa>.cpp, and in header-only mode by simd/dispatch. All bodies live in a namespace named
+// after the instruction set; what they share with other units is types, constants and always-inlined functions only.
+#pragma once
+
+#include "vitrine/simd/attention_bodies.hpp"
+#include "vitrine/simd/convert_bodies.hpp"
+#include "vitrine/simd/elementwise_bodies.hpp"
+#include "vitrine/simd/isa.hpp"
+#include "vitrine/simd/kernel_table.hpp"
+#include "vitrine/simd/linear_bodies.hpp"
+
+#define VITRINE_STRINGIZE(name) VITRINE_STRINGIZE_EXPANDED(name)
+#define VITRINE_STRINGIZE_EXPANDED(name) #name
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+inline constexpr KernelTable table = {.name = VITRINE_STRINGIZE(VITRINE_ISA),
+                                      .isa = Isa::VITRINE_ISA,
+                                      .convert = convert_kernels(),
+                                      .linear = linear_kernels(),
+                                      .elementwise = elementwise_kernels(),
+                                      .attention = attention_kernels()};
+
+// The one function that a unit exports.
+VITRINE_INLINE const KernelTable& kernel_table() { return table; }
+
+VITRINE_ISA_NAMESPACE_END

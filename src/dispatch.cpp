@@ -1,0 +1,1 @@
+#include "vitrine/simd/dispatch.inl.hpp"

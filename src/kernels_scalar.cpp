@@ -1,0 +1,3 @@
+// All kernels, compiled for scalar.
+#define VITRINE_ISA scalar
+#include "vitrine/simd/kernels.hpp"
