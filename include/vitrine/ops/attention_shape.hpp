@@ -1,0 +1,24 @@
+// What an attention needs to know of a model: heads, width of a head, window, scale.
+#pragma once
+
+#include <cstdint>
+
+#include "vitrine/core/config.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+// n_kv_head == n_head is multi-head, 1 < n_kv_head < n_head grouped-query, n_kv_head == 1 multi-query attention.
+struct AttentionShape {
+  std::int64_t n_head = 1, n_kv_head = 1;  // n_head is a multiple of n_kv_head; query head h reads K/V head h / group
+  std::int64_t head_dim = 2;               // even
+  std::int64_t window = 0;                 // a query at position p sees keys (p - window, p]; 0: all up to p
+  float scale = 1.0f;                      // usually 1 / sqrt(head_dim)
+
+  std::int64_t group() const { return n_head / n_kv_head; }  // query heads that share one K/V head
+  // First key that a query at `position` sees.
+  std::int64_t first_key(std::int64_t position) const {
+    return window > 0 && position >= window ? position - window + 1 : 0;
+  }
+};
+
+VITRINE_NAMESPACE_END
