@@ -1,0 +1,47 @@
+# How Vitrine's targets are compiled: what every user of the headers must share, what only our own code gets, and the
+# units that hold kernels for one instruction set.
+
+# Language level, headers, and the one flag on which bit-identical results depend: without -ffp-contract=off compilers
+# fuse a*b + c as they please, differently on every instruction set. `scope` is PUBLIC or INTERFACE.
+function(vitrine_common_properties target scope)
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_include_directories(
+    ${target} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+                       "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
+  )
+  target_compile_options(${target} ${scope} -ffp-contract=off)
+  if(VITRINE_STD_THREADS)
+    target_compile_definitions(${target} ${scope} VITRINE_STD_THREADS)
+  endif()
+endfunction()
+
+# Warnings and sanitizers for what is built here; nothing of it reaches a program that links the library.
+function(vitrine_own_code target)
+  set_target_properties(${target} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+  target_compile_options(
+    ${target} PRIVATE -Wall -Wextra -Wshadow $<$<BOOL:${VITRINE_WARNINGS_AS_ERRORS}>:-Werror>
+  )
+  if(VITRINE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    find_program(VITRINE_CCACHE_PROGRAM ccache)
+    mark_as_advanced(VITRINE_CCACHE_PROGRAM)
+    if(VITRINE_CCACHE_PROGRAM)
+      set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER ${VITRINE_CCACHE_PROGRAM})
+    endif()
+  endif()
+endfunction()
+
+if(VITRINE_SANITIZE)
+  add_compile_options(-fsanitize=${VITRINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${VITRINE_SANITIZE})
+endif()
+
+# Kernels for one instruction set each, src/kernels_<isa>.cpp. Only these units see wide instructions; their symbols
+# stay hidden, so that no copy of a shared inline function can leave them and reach a processor that lacks the set.
+function(vitrine_isa_units)
+  set(avx2 -mavx2 -mfma -mf16c)
+  set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
+  set(avx512vnni ${avx512} -mavx512vnni)
+  foreach(isa scalar avx2 avx512 avx512vnni)
+    set_source_files_properties(src/kernels_${isa}.cpp PROPERTIES COMPILE_OPTIONS "${${isa}};-fvisibility=hidden")
+  endforeach()
+endfunction()
