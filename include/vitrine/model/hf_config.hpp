@@ -1,0 +1,59 @@
+// config.json and its neighbours, as Hugging Face transformers writes them: values by key, with errors that name the
+// file, the key, what was expected and what was found. A key whose value is null counts as absent, as it does there.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vitrine/core/config.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+class HfConfig {
+ public:
+  // Throws Error::io or Error::bad_file.
+  static HfConfig open(const std::filesystem::path& file);
+  static HfConfig parse(std::string_view text, std::string name);
+
+  const std::string& name() const { return name_; }  // the file, for messages
+  std::string full_key(std::string_view key) const;  // "rope_parameters.factor"
+  std::vector<std::string> keys() const;             // those that are not null
+
+  bool has(std::string_view key) const;
+  // Integers may be written with a fraction of zero (8192.0); reals may be written as integers.
+  std::int64_t integer(std::string_view key) const;
+  double real(std::string_view key) const;
+  std::string text(std::string_view key) const;
+  std::optional<std::int64_t> find_integer(std::string_view key) const;
+  std::optional<double> find_real(std::string_view key) const;
+  std::optional<bool> find_boolean(std::string_view key) const;
+  std::optional<std::string> find_text(std::string_view key) const;
+  std::optional<HfConfig> find_section(std::string_view key) const;  // an object within
+  std::optional<std::vector<std::string>> find_texts(std::string_view key) const;
+  std::vector<std::int64_t> integers(std::string_view key) const;  // a list, one integer, or none if absent
+
+ private:
+  struct Node;
+  std::shared_ptr<const Node> node_;
+  std::string name_, prefix_;
+};
+
+// Ids of special tokens that a model's folder names: the start, and every token that ends a generation (from
+// config.json and generation_config.json together, in this order, each once).
+struct HfTokenIds {
+  std::optional<std::int64_t> bos;
+  std::vector<std::int64_t> end;
+};
+// Throws Error::bad_file for an id outside [0, vocab_size).
+HfTokenIds token_ids_from_folder(const std::filesystem::path& folder);
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/model/hf_config.inl.hpp"
+#endif

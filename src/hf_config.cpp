@@ -1,0 +1,1 @@
+#include "vitrine/model/hf_config.inl.hpp"

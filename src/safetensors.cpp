@@ -1,0 +1,1 @@
+#include "vitrine/model/safetensors.inl.hpp"
