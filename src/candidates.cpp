@@ -1,0 +1,1 @@
+#include "vitrine/sample/candidates.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/sample/sampler.inl.hpp"
