@@ -1,0 +1,59 @@
+// The small ops between the matrix products: norm, rotation, residual, activation, arg-max.
+//
+// Every thread of the team makes the same call and gets a share of the rows (of the columns too when there are few
+// rows). No barrier at the end: the caller syncs before anyone reads the result. Same bits for any number of threads
+// and any instruction set: rows are independent, and the one sum (of rms_norm) runs in sixteen lanes in a fixed order.
+// ops/reference.hpp has the same ops as a textbook writes them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "vitrine/core/parallel.hpp"
+#include "vitrine/core/tensor.hpp"
+#include "vitrine/simd/kernel_table.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+// y = x * (1 / sqrt(mean(x^2) + eps)) * weight for every row; x, y [n_rows, width], y may be x; weight [width] or null.
+void rms_norm(Worker& worker, const KernelTable& kernels, TensorView<const float, 2> x, const float* weight, float eps,
+              TensorView<float, 2> y);
+
+// The cosines and sines of angle float(position) * inverse_frequency, computed in float as the models were trained;
+// inverse_frequencies [head_dim / 2], positions [n_tokens], cos, sin [n_tokens, head_dim / 2].
+void rope_cos_sin(Worker& worker, std::span<const float> inverse_frequencies, std::span<const std::int64_t> positions,
+                  TensorView<float, 2> cos, TensorView<float, 2> sin);
+// The same under the signature that all ops share.
+inline void rope_cos_sin(Worker& worker, const KernelTable&, std::span<const float> inverse_frequencies,
+                         std::span<const std::int64_t> positions, TensorView<float, 2> cos, TensorView<float, 2> sin) {
+  rope_cos_sin(worker, inverse_frequencies, positions, cos, sin);
+}
+
+// STEP 4/9 rope: turns pair (i, i + head_dim / 2) of every head by its angle: (a cos - b sin, b cos + a sin).
+// x [n_tokens, n_head * head_dim] in place; cos, sin [n_tokens, head_dim / 2].
+void rope(Worker& worker, const KernelTable& kernels, TensorView<float, 2> x, std::int64_t n_head,
+          std::int64_t head_dim, TensorView<const float, 2> cos, TensorView<const float, 2> sin);
+
+// x += y, both [n_rows, width].
+void add(Worker& worker, const KernelTable& kernels, TensorView<float, 2> x, TensorView<const float, 2> y);
+
+// x *= factor, [n_rows, width].
+void scale(Worker& worker, const KernelTable& kernels, TensorView<float, 2> x, float factor);
+
+// out = act(gate) * up, all [n_rows, width], act = gelu (tanh form) or silu; out may be gate or up.
+void gated_activation(Worker& worker, const KernelTable& kernels, bool gelu, TensorView<const float, 2> gate,
+                      TensorView<const float, 2> up, TensorView<float, 2> out);
+
+// Where the greatest value is. Ties go to the lowest id; NaN never wins; id is -1 if nothing exceeds -infinity.
+struct Peak {
+  std::int64_t id = -1;
+  float value = 0;
+  bool all_finite = true;  // no infinity and no NaN among the values: false is a numeric failure of whoever made them
+};
+Peak find_peak(const KernelTable& kernels, std::span<const float> values);
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/ops/elementwise.inl.hpp"
+#endif

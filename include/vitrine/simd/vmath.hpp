@@ -1,0 +1,46 @@
+// exp and tanh of sixteen lanes: fixed operations, so the same bits from every instruction set. At most 2 units in the
+// last place from the true value (tests/ops/test_elementwise.cpp tries every thousandth float).
+//
+//   exp   x = k ln 2 + r, |r| <= ln 2 / 2:  e^x = 2^k e^r, e^r by a polynomial of degree 6 (minimax fit of (e^r - 1 -
+//   r)
+//         / r^2, relative error 3e-9).  exp(0) = 1; below -87 +0, so that no result is subnormal; above 88.72 infinity
+//   tanh  |x| < 0.625: x + x^3 P(x^2) (minimax fit, error 5e-9);  else 1 - 2 / (e^(2 |x|) + 1)
+// NaN in, NaN out.
+#pragma once
+
+#include "vitrine/simd/lanes.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+VITRINE_FORCE_INLINE f32x16 exp(f32x16 x) {
+  // Adding 1.5 * 2^23 rounds to an integer and leaves that integer in the low bits of the sum.
+  const f32x16 magic = broadcast(0x1.8p23f);
+  const f32x16 shifted = fma(x, broadcast(0x1.715476p+0f), magic), k = shifted - magic;
+  const f32x16 r = fma(k, broadcast(0x1.05c61p-29f), fma(k, broadcast(-0x1.62e43p-1f), x));
+  f32x16 sum = broadcast(0x1.6a1a6cp-10f);
+  sum = fma(sum, r, broadcast(0x1.123fc6p-7f));
+  sum = fma(sum, r, broadcast(0x1.555916p-5f));
+  sum = fma(sum, r, broadcast(0x1.55548ap-3f));
+  sum = fma(sum, r, broadcast(0x1.fffffcp-2f));
+  sum = fma(sum, r, broadcast(1.0f));
+  sum = fma(sum, r, broadcast(1.0f));
+  f32x16 result = from_bits(bits(sum) + shift_left<23>(bits(shifted)));  // times 2^k
+  result = select(less(x, broadcast(-87.0f)), zero(), result);
+  result = select(less(x, broadcast(0x1.62e42ep+6f)), result, from_bits(broadcast_i32(0x7f800000)));
+  return select(equal(x, x), result, x);
+}
+
+VITRINE_FORCE_INLINE f32x16 tanh(f32x16 x) {
+  const i32x16 sign = bits(x) & broadcast_i32(INT32_MIN);
+  const f32x16 a = from_bits(bits(x) & broadcast_i32(INT32_MAX)), z = a * a;
+  f32x16 sum = broadcast(-0x1.6f4206p-8f);
+  sum = fma(sum, z, broadcast(0x1.50b826p-6f));
+  sum = fma(sum, z, broadcast(-0x1.b806a6p-5f));
+  sum = fma(sum, z, broadcast(0x1.1105a2p-3f));
+  sum = fma(sum, z, broadcast(-0x1.55552cp-2f));
+  const f32x16 low = fma(a * z, sum, a);
+  const f32x16 high = broadcast(1.0f) - broadcast(2.0f) / (exp(a + a) + broadcast(1.0f));
+  return from_bits(bits(select(less(a, broadcast(0.625f)), low, high)) | sign);
+}
+
+VITRINE_ISA_NAMESPACE_END
