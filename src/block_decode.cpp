@@ -1,0 +1,1 @@
+#include "vitrine/core/block_decode.inl.hpp"
