@@ -1,0 +1,60 @@
+// A weight matrix [n_rows, n_cols] in layout R16 (simd/r16.hpp): sixteen rows interleaved, so that one vector lane
+// works on one row; used by one-token and many-token kernels alike.
+//
+//   PackedMatrix w(DType::q4_1, n_rows, n_cols);                       // allocates
+//   w.pack_panels(first, last, file_rows, nullptr);                    // from several threads, disjoint panels
+//
+// It takes as many bytes as the rows take in the file (rows padded to a multiple of 16). Immutable once packed, so any
+// number of threads may read it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/dtype.hpp"
+#include "vitrine/core/tensor.hpp"
+#include "vitrine/simd/r16.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+
+  // Allocates, without contents. n_cols must be a multiple of the type's block length and both sizes positive; throws
+  // Error::bad_argument otherwise, Error::out_of_memory when refused.
+  PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols);
+
+  // Packs panels [first, last) (panel p holds rows 16 p .. 16 p + 15). `file_rows` is the whole matrix in the file's
+  // order, n_rows times row_bytes(), any alignment. Packed row i is file row row_order[i], or i when row_order is null.
+  // Safe to call at once from several threads for disjoint panels.
+  void pack_panels(std::int64_t first, std::int64_t last, const std::byte* file_rows, const std::int64_t* row_order);
+
+  // Row `row` as floats, out [n_cols]: exactly what the plain block decoder gives for the file's row.
+  void decode_row(std::int64_t row, float* out) const;
+
+  DType type() const { return type_; }
+  std::int64_t n_rows() const { return n_rows_; }
+  std::int64_t n_cols() const { return n_cols_; }
+  std::int64_t n_panels() const { return (n_rows_ + panel_rows - 1) / panel_rows; }
+  std::int64_t n_blocks() const { return n_cols_ / block_len(); }                                    // per row
+  std::size_t row_bytes() const { return std::size_t(n_blocks()) * dtype_info(type_).block_bytes; }  // in the file
+  std::size_t panel_bytes() const { return r16::panel_bytes(type_, n_blocks()); }
+  std::size_t bytes() const { return data_.size(); }
+  bool empty() const { return n_rows_ == 0; }
+  const std::byte* panel(std::int64_t index) const { return data_.data() + std::size_t(index) * panel_bytes(); }
+
+ private:
+  std::int64_t block_len() const { return dtype_info(type_).block_len; }
+
+  DType type_ = DType::f32;
+  std::int64_t n_rows_ = 0, n_cols_ = 0;
+  AlignedBytes data_;  // [n_panels][panel_bytes]
+};
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/ops/packed_matrix.inl.hpp"
+#endif

@@ -1,0 +1,1 @@
+#include "vitrine/ops/packed_matrix.inl.hpp"
