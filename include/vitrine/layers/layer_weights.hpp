@@ -1,5 +1,5 @@
-// The weights of one decoder block. A matrix [n_rows, n_cols] maps n_cols inputs to n_rows outputs; an empty vector means
-// that the architecture has no such part.
+// The weights of one decoder block. A matrix [n_rows, n_cols] maps n_cols inputs to n_rows outputs; an empty vector
+// means that the architecture has no such part.
 #pragma once
 
 #include <cstddef>

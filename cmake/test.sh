@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The whole suite in one command: installs what is missing, builds, fetches the models, runs every test.
+#
+#   cmake/test.sh            the Release build: all tests, once per instruction set that this machine has
+#   cmake/test.sh asan       AddressSanitizer and UndefinedBehaviorSanitizer, on the tests that need no real model
+#   cmake/test.sh tsan       ThreadSanitizer, on the tests of threads and sessions
+#   cmake/test.sh PRESET [ctest options]
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+preset=${1:-release}
+[ $# -gt 0 ] && shift
+
+require_packages "${build_packages[@]}" catch2/catch.hpp=catch2 python3=python3 objdump=binutils \
+  clang-format=clang-format qemu-x86_64=qemu-user
+build "$preset"
+case $preset in
+  asan) select=(--label-exclude 'real_.*|checks') ;;
+  tsan) select=(--label-regex '^(core|engine|threads)$') ;;
+  *)
+    say "The models"
+    "$root/cmake/models.sh"
+    select=()
+    ;;
+esac
+say "Testing ($preset)"
+ctest --preset "$preset" --parallel "$(nproc)" --no-tests=error "${select[@]}" "$@"

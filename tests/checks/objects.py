@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""The gate over the library's object files: no instruction may reach a processor that lacks it.
+
+    objects.py --list FILE_NAMING_THEM        objects.py --self-test COMPILER FOLDER
+
+In a unit compiled for one instruction set (kernels_<isa>.cpp) every weak symbol must lie in a namespace of that
+instruction set: any other inline function could be the copy that the linker keeps for the whole program, and would
+then crash an older CPU. A baseline unit must hold no wide instruction at all, an AVX2 unit none of AVX-512. And no
+unit may call what prints to the terminal or ends the program.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+FORBIDDEN_CALLS = {"exit", "_exit", "abort", "printf", "puts", "putchar", "perror", "__assert_fail", "__printf_chk",
+                   "std::cout", "std::cerr", "std::clog", "stdout", "stderr"}
+# Registers and mnemonics beyond x86-64: VEX forms with any vector register, FMA, BMI.
+BEYOND_BASELINE = re.compile(r"%[yz]mm\d|\tv[a-z0-9]+ .*%xmm|\t(andn|bextr|bls\w+|shlx|shrx|sarx|rorx|mulx|pdep|pext) ")
+BEYOND_AVX2 = re.compile(r"%zmm|%[xy]mm(1[6-9]|2\d|3[01])|%k[0-7]")
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def isa_of(path):
+    match = re.match(r"kernels_(\w+?)\.cpp", Path(path).name)
+    return match[1] if match else None
+
+
+def weak_symbols(path):
+    for line in run("nm", "--demangle", "--defined-only", path).splitlines():
+        match = re.match(r"[0-9a-f]+ ([WwVvu]) (.*)", line)
+        if match:
+            yield match[2]
+
+
+def findings(path):
+    found, isa, name = [], isa_of(path), Path(path).name
+    if isa:
+        own = re.compile(rf"\bvitrine::\w+::{isa}::|\bxsimd_{isa}::")
+        found += [f"{name}: weak symbol outside of namespace {isa}: {symbol}"
+                  for symbol in weak_symbols(path) if not own.search(symbol)]
+    for line in run("nm", "--demangle", "--undefined-only", path).splitlines():
+        symbol = line.split(maxsplit=1)[1].split("@")[0]
+        if symbol in FORBIDDEN_CALLS:
+            found.append(f"{name}: calls {symbol}; the library throws vitrine::Error instead")
+    beyond = {None: BEYOND_BASELINE, "scalar": BEYOND_BASELINE, "avx2": BEYOND_AVX2}.get(isa)
+    if beyond:
+        function, seen = "?", set()
+        for line in run("objdump", "--disassemble", "--demangle", "--no-show-raw-insn", path).splitlines():
+            if line.endswith(">:"):
+                function = line
+            elif beyond.search(line) and function not in seen:
+                seen.add(function)
+                found.append(f"{name}: {function} uses '{line.split(':', 1)[1].strip()}'")
+    return found
+
+
+# (file, flags, text, part of the finding; None: in order)
+CASES = [
+    ("plain.cpp", [], "float f(float a) { return a * 2; }", None),
+    ("plain.cpp", ["-mavx2"], "float f(float a) { return a * 2; }", "uses"),
+    ("plain.cpp", ["-mbmi2"], "unsigned f(unsigned a, int b) { return a << b; }", "uses"),
+    ("plain.cpp", [], "#include <cstdlib>\nvoid f() { std::abort(); }", "calls abort"),
+    ("plain.cpp", [], "#include <iostream>\nvoid f() { std::cout << 1; }", "calls std::cout"),
+    ("kernels_avx2.cpp", ["-mavx2"], "float f(float a) { return a * 2; }", None),
+    ("kernels_avx2.cpp", ["-mavx2"], "inline __attribute__((noinline)) int f() { return 1; }\nint g() { return f(); }",
+     "weak symbol"),
+    ("kernels_avx2.cpp", ["-mavx2"], "namespace vitrine { namespace v0_1 { namespace avx2 {\n"
+     "inline __attribute__((noinline)) int f() { return 1; } } } }\n"
+     "int g() { return vitrine::v0_1::avx2::f(); }", None),
+    ("kernels_avx2.cpp", ["-mavx512f", "-mprefer-vector-width=512"],
+     "void f(float* a) { for (int i = 0; i < 1024; ++i) a[i] *= 2; }", "uses"),
+]
+
+
+def self_test(compiler, folder):
+    wrong = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, (name, flags, text, expected) in enumerate(CASES):
+        case = folder / str(number)
+        case.mkdir(exist_ok=True)
+        (case / name).write_text(text + "\n")
+        run(compiler, "-O3", *flags, "-c", str(case / name), "-o", str(case / (name + ".o")))
+        found = findings(str(case / (name + ".o")))
+        if bool(found) != bool(expected) or (expected and not any(expected in finding for finding in found)):
+            wrong.append(f"{name} {flags} {text!r}: expected {expected}, found {found}")
+    return wrong
+
+
+def main():
+    if sys.argv[1] == "--self-test":
+        found = self_test(sys.argv[2], Path(sys.argv[3]))
+    else:
+        objects = Path(sys.argv[2]).read_text().split("\n")[:-1]
+        kinds = {isa_of(path) for path in objects}
+        found = [finding for path in objects for finding in findings(path)]
+        found += [f"no object for {isa} was looked at" for isa in ("scalar", "avx2", "avx512", "avx512vnni", None)
+                  if isa not in kinds]
+    print("\n".join(found) if found else "in order")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
