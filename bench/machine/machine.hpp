@@ -1,0 +1,56 @@
+// What this machine can do at best, measured in the process that wants to compare itself with it: read bandwidth, the
+// peak of the integer dot product and of float multiply-add, and the clock.
+//
+// The clock comes from a chain of dependent additions, one per cycle. A peak is believable when its instructions per
+// cycle are a whole number of ports: `per_clock` says what came out, `deviation` how far it is from a whole number.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "vitrine/simd/kernel_table.hpp"
+
+namespace bench {
+
+struct Peak {
+  std::string instruction;
+  double ops_per_second = 0;  // of all threads; a multiply-add counts as two
+  double per_clock = 0;       // instructions per cycle and thread
+  double deviation = 0;       // |per_clock / nearest whole number - 1|
+};
+
+struct IsaPeaks {
+  vitrine::Isa isa;
+  Peak integer, real;
+};
+
+struct Machine {
+  int n_threads = 1;
+  double clock_hz = 0;
+  double read_bytes_per_second = 0;  // best of the kernels below
+  std::size_t read_buffer_bytes = 0;
+  struct Reader {
+    std::string name;
+    double bytes_per_second;
+  };
+  std::vector<Reader> readers;
+  std::vector<IsaPeaks> isas;  // narrowest first
+  const IsaPeaks& of(vitrine::Isa isa) const;
+};
+
+struct MachineOptions {
+  int n_threads = 1;
+  std::size_t buffer_bytes = std::size_t(512) << 20;
+  int repetitions = 5;  // the best of so many counts
+};
+
+Machine measure_machine(const MachineOptions& options);
+
+// The read bandwidth alone: best of the three kernels, each the best of `repetitions` passes.
+std::vector<Machine::Reader> measure_readers(const MachineOptions& options);
+
+// "Model name" of /proc/cpuinfo, or "unknown".
+std::string cpu_name();
+
+}  // namespace bench

@@ -1,0 +1,158 @@
+// The frame of every example: common options, where models are looked for, errors as one line.
+//
+// Exit codes: 0 success; 2 the request makes no sense (unknown option, value out of range); 1 it failed while running.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cxxopts.hpp>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/terminal.hpp"
+#include "vitrine/core/error.hpp"
+
+namespace example {
+
+using json = nlohmann::ordered_json;
+
+// Thrown for a request that makes no sense.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+inline void expect(bool condition, const std::string& message) {
+  if (!condition) throw UsageError(message);
+}
+
+inline constexpr const char* default_model_file = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+// The folders in which models are looked for: $VITRINE_MODELS, then the cache that ./cmake/quickstart.sh fills.
+inline std::vector<std::filesystem::path> model_folders() {
+  std::vector<std::filesystem::path> folders;
+  if (const char* models = std::getenv("VITRINE_MODELS"); models && *models) folders.emplace_back(models);
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) {
+    folders.push_back(std::filesystem::path(cache) / "vitrine" / "models");
+  } else if (const char* home = std::getenv("HOME"); home && *home) {
+    folders.push_back(std::filesystem::path(home) / ".cache" / "vitrine" / "models");
+  }
+  return folders;
+}
+
+inline std::filesystem::path find_model(const std::string& wanted) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!wanted.empty() && fs::exists(wanted, ignored)) return wanted;
+  for (const auto& folder : model_folders()) {
+    const auto path = folder / (wanted.empty() ? default_model_file : wanted);
+    if (fs::exists(path, ignored)) return path;
+  }
+  if (!wanted.empty()) throw vitrine::Error(vitrine::ErrorKind::io, "model: no file or folder " + wanted);
+  std::string message = std::string("model: no ") + default_model_file + " in";
+  for (const auto& folder : model_folders()) message += " " + folder.string();
+  throw vitrine::Error(vitrine::ErrorKind::io,
+                       message + "; run ./cmake/quickstart.sh to get it, or name a file with --model");
+}
+
+class Arguments {
+ public:
+  explicit Arguments(cxxopts::ParseResult parsed) : parsed_(std::move(parsed)) {}
+
+  template <class T>
+  T get(const std::string& name) const {
+    return parsed_[name].as<T>();
+  }
+  bool has(const std::string& name) const { return parsed_.count(name) > 0; }
+
+  // A value in [least, most]; written so that NaN is outside.
+  template <class T>
+  T get(const std::string& name, T least, T most) const {
+    const T value = get<T>(name);
+    if (!(value >= least && value <= most))
+      throw UsageError(vitrine::concat("--", name, ": expected ", least, " to ", most, ", got ", value));
+    return value;
+  }
+
+  // "2,1,0" as numbers.
+  std::vector<double> numbers(const std::string& name) const {
+    const auto text = get<std::string>(name);
+    std::vector<double> values;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      const std::string part = text.substr(begin, end - begin);
+      char* rest = nullptr;
+      values.push_back(std::strtod(part.c_str(), &rest));
+      if (part.empty() || *rest != 0)
+        throw UsageError("--" + name + ": expected numbers separated by commas, got '" + text + "'");
+      begin = end + 1;
+    }
+    return values;
+  }
+
+  std::filesystem::path model() const { return find_model(get<std::string>("model")); }
+  int threads() const { return get<int>("threads", 0, 1024); }  // 0: all that this process may use
+  bool json() const { return get<bool>("json"); }
+
+ private:
+  cxxopts::ParseResult parsed_;
+};
+
+inline void print_json(const json& value) {
+  std::cout << value.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) << '\n';
+}
+
+struct Program {
+  std::string name, purpose;
+  std::function<void(cxxopts::OptionAdder)> options;
+  std::function<void(const Arguments&)> run;
+};
+
+inline int run(int argc, char** argv, const Program& program) {
+  const auto fail = [&](const std::string& message, int code) {
+    std::cout.flush();
+    std::cerr << program.name << ": " << message << (code == 2 ? " (see --help)" : "") << '\n';
+    return code;
+  };
+  try {
+    cxxopts::Options options(program.name, program.purpose);
+    options.set_width(std::size_t(columns()));
+    program.options(options.add_options());
+    options.add_options()("model",
+                          "GGUF file, or folder with config.json and safetensors; by name in the model folders",
+                          cxxopts::value<std::string>()->default_value(""), "PATH")(
+        "threads", "threads; 0: all that this process may use", cxxopts::value<int>()->default_value("0"), "N")(
+        "json", "write JSON instead of text", cxxopts::value<bool>()->default_value("false"))("h,help",
+                                                                                              "show this help");
+    const auto parsed = options.parse(argc, argv);
+    if (parsed.count("help")) {
+      std::cout << options.help();
+      return 0;
+    }
+    for (const auto& extra : parsed.unmatched()) throw UsageError("unexpected argument '" + extra + "'");
+    const Arguments arguments(parsed);
+    arguments.threads();  // checked even where they are not used
+    program.run(arguments);
+    std::cout.flush();
+    if (!std::cout) return fail("cannot write to standard output", 1);
+    return 0;
+  } catch (const cxxopts::exceptions::exception& error) {
+    // Its message quotes the text that did not parse, but not the option that it was given to.
+    for (int i = 2; i < argc; ++i)
+      if (std::string(error.what()).find("‘" + std::string(argv[i]) + "’ failed") != std::string::npos)
+        return fail(std::string(argv[i - 1]) + ": " + error.what(), 2);
+    return fail(error.what(), 2);
+  } catch (const UsageError& error) {
+    return fail(error.what(), 2);
+  } catch (const vitrine::Error& error) {
+    return fail(error.what(), error.kind() == vitrine::ErrorKind::bad_argument ? 2 : 1);
+  } catch (const std::exception& error) {
+    return fail(error.what(), 1);
+  }
+}
+
+}  // namespace example

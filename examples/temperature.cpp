@@ -1,0 +1,132 @@
+// What temperature, top-k and top-p do to the distribution from which the next token is drawn.
+//
+//   p_i = exp(z_i / T) / sum_j exp(z_j / T)
+//
+// Temperature changes how far apart the probabilities are, never their order. top-k keeps a fixed number of candidates,
+// top-p as many as are needed for a given mass, so its number follows the shape of the distribution. The same code
+// chooses the tokens in `generate`; see vitrine/sample/sampler.hpp.
+//
+//   temperature --logits 2,1,0              the textbook table
+//   temperature --prompt "The sky is"       the logits of a real model
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "common/plot.hpp"
+#include "common/program.hpp"
+#include "common/table.hpp"
+#include "vitrine/sample/sampler.hpp"
+
+using example::fixed, example::percent;
+using vitrine::Sampler, vitrine::SamplingOptions, vitrine::SamplingStage, vitrine::Token;
+
+struct Input {
+  std::vector<float> logits;
+  std::function<std::string(Token)> label;
+};
+
+// One row of what is shown: the distribution at a temperature, and what the two cuts leave of it.
+struct Row {
+  double temperature, entropy;
+  SamplingStage all, top_k, top_p;
+};
+
+static SamplingStage last_stage(const Input& input, const SamplingOptions& options) {
+  return Sampler(options, std::int64_t(input.logits.size())).distribution(input.logits).back();
+}
+
+static Row look(const Input& input, double temperature, int top_k, double top_p) {
+  Row row{temperature, 0, last_stage(input, {.temperature = temperature}),
+          last_stage(input, {.temperature = temperature, .top_k = top_k}),
+          last_stage(input, {.temperature = temperature, .top_p = top_p})};
+  for (const auto& candidate : row.all.kept)
+    if (candidate.probability > 0) row.entropy -= candidate.probability * std::log(candidate.probability);
+  return row;
+}
+
+static example::json to_json(const SamplingStage& stage, std::size_t n) {
+  example::json list = example::json::array();
+  for (std::size_t i = 0; i < stage.kept.size() && i < n; ++i)
+    list.push_back({{"id", stage.kept[i].id}, {"logit", stage.kept[i].logit}, {"p", stage.kept[i].probability}});
+  return {{"n_kept", stage.n_kept}, {"mass", stage.mass_kept}, {"candidates", list}};
+}
+
+static Input given_logits(const example::Arguments& args) {
+  Input input;
+  for (const double value : args.numbers("logits")) {
+    example::expect(std::abs(value) <= 1e30, "--logits: expected finite numbers");
+    input.logits.push_back(float(value));
+  }
+  input.label = [](Token id) { return "token " + std::to_string(id); };
+  return input;
+}
+
+static void show(const example::Arguments& args) {
+  const Input input = given_logits(args);
+  const int top_k = args.get<int>("top_k", 1, 1 << 30);
+  const double top_p = args.get<double>("top_p", 0, 1);
+  const auto n_shown = std::size_t(args.get<int>("show", 1, 1000));
+  std::vector<Row> rows;
+  for (const double temperature : args.numbers("temperatures")) rows.push_back(look(input, temperature, top_k, top_p));
+
+  if (args.json()) {
+    example::json out = example::json::array();
+    for (const auto& row : rows)
+      out.push_back({{"temperature", row.temperature},
+                     {"entropy_nats", row.entropy},
+                     {"all", to_json(row.all, n_shown)},
+                     {"top_k", to_json(row.top_k, n_shown)},
+                     {"top_p", to_json(row.top_p, n_shown)}});
+    return example::print_json({{"top_k", top_k}, {"top_p", top_p}, {"temperatures", out}});
+  }
+
+  std::vector<std::string> head = {"candidate", "logit"};
+  for (const auto& row : rows) head.push_back(vitrine::concat("T=", row.temperature));
+  example::Table table(head);
+  const auto& order = rows[0].all.kept;  // the same at every temperature
+  for (std::size_t i = 0; i < order.size() && i < n_shown; ++i) {
+    std::vector<std::string> cells = {example::shortened(input.label(order[i].id), 24), fixed(order[i].logit, 2)};
+    for (const auto& row : rows) cells.push_back(i < row.all.kept.size() ? fixed(row.all.kept[i].probability, 4) : "0");
+    table.row(cells);
+  }
+  table.print();
+
+  for (const auto& row : rows) {
+    std::cout << "\nT=" << row.temperature << "   entropy " << fixed(row.entropy, 3) << " nats: as uncertain as "
+              << fixed(std::exp(row.entropy), 1) << " equally likely candidates\n";
+    for (std::size_t i = 0; i < row.all.kept.size() && i < n_shown; ++i) {
+      const auto& candidate = row.all.kept[i];
+      const bool in_k = std::int64_t(i) < row.top_k.n_kept, in_p = std::int64_t(i) < row.top_p.n_kept;
+      const std::string name = example::shortened(input.label(candidate.id), 16);
+      std::cout << "  " << name << std::string(std::size_t(17 - example::text_width(name)), ' ') << (in_k ? "k" : "·")
+                << (in_p ? "p " : "· ")
+                << example::coloured(example::bar(candidate.probability, example::columns() - 32),
+                                     in_k && in_p ? example::Colour::green : example::Colour::grey)
+                << " " << percent(candidate.probability) << '\n';
+    }
+    std::cout << "  k: top-k " << top_k << " keeps " << row.top_k.n_kept << ", " << percent(row.top_k.mass_kept)
+              << " of the mass;   p: top-p " << top_p << " keeps " << row.top_p.n_kept << ", "
+              << percent(row.top_p.mass_kept) << '\n';
+  }
+
+  const Row &cold = rows.front(), &hot = rows.back();
+  example::what_to_notice(
+      vitrine::concat("From T=", cold.temperature, " to T=", hot.temperature, " the most probable candidate goes from ",
+                      percent(cold.all.kept[0].probability), " to ", percent(hot.all.kept[0].probability),
+                      ", yet no candidate overtakes another. top-k keeps ", cold.top_k.n_kept, " and ",
+                      hot.top_k.n_kept, " candidates, top-p ", cold.top_p.n_kept, " and ", hot.top_p.n_kept,
+                      ": the first counts candidates, the second counts mass."));
+}
+
+int main(int argc, char** argv) {
+  const auto options = [](cxxopts::OptionAdder add) {
+    add("logits", "logits to look at", cxxopts::value<std::string>()->default_value("2,1,0"), "LIST");
+    add("temperatures", "temperatures to try; 0 is greedy", cxxopts::value<std::string>()->default_value("0.5,1,2"),
+        "LIST");
+    add("top_k", "how many candidates top-k keeps", cxxopts::value<int>()->default_value("2"), "N");
+    add("top_p", "how much mass top-p keeps", cxxopts::value<double>()->default_value("0.9"), "P");
+    add("show", "at most so many candidates are listed", cxxopts::value<int>()->default_value("10"), "N");
+  };
+  return example::run(argc, argv,
+                      {"temperature", "What temperature, top-k and top-p do to a distribution", options, show});
+}
