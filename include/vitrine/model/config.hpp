@@ -39,6 +39,7 @@ struct ModelConfig {
   float norm_eps = 1e-5f;
   float attention_scale = 0;    // multiplies q . k; usually 1 / sqrt(head_dim)
   float embedding_scale = 1.0;  // Gemma: sqrt(d_model), rounded as the reference rounds it
+  bool tied_head = false;       // the output head is the token embedding
   GateActivation activation = GateActivation::silu;
   std::vector<RopeConfig> rope;     // one, or local and global ones
   std::vector<LayerConfig> layers;  // [n_layer]

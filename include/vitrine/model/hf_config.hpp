@@ -25,6 +25,8 @@ class HfConfig {
   std::vector<std::string> keys() const;             // those that are not null
 
   bool has(std::string_view key) const;
+  bool states(std::string_view key) const;  // has it, or says that it is null
+  bool is_off(std::string_view key) const;  // absent, null, false or zero
   // Integers may be written with a fraction of zero (8192.0); reals may be written as integers.
   std::int64_t integer(std::string_view key) const;
   double real(std::string_view key) const;

@@ -69,6 +69,14 @@ VITRINE_INLINE std::vector<std::string> HfConfig::keys() const {
 
 VITRINE_INLINE bool HfConfig::has(std::string_view key) const { return node_->find(key) != nullptr; }
 
+VITRINE_INLINE bool HfConfig::states(std::string_view key) const { return node_->object.contains(std::string(key)); }
+
+VITRINE_INLINE bool HfConfig::is_off(std::string_view key) const {
+  const auto* value = node_->find(key);
+  return value == nullptr || (value->is_boolean() && !value->get<bool>()) ||
+         (value->is_number() && value->get<double>() == 0);
+}
+
 VITRINE_INLINE std::optional<std::int64_t> HfConfig::find_integer(std::string_view key) const {
   const auto* value = node_->find(key);
   return value == nullptr ? std::nullopt : std::optional(hf_config_detail::to_integer(*this, key, *value));

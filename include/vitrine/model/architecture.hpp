@@ -1,0 +1,87 @@
+// Which architectures there are, and how their files map onto one ModelConfig and one set of weights.
+//
+// An architecture is a small file in arch/ that says three things: its names, how its metadata becomes a ModelConfig
+// (from GGUF and from config.json), and what its tensors are called. What a file says beyond that is never ignored if
+// it could change a result: unknown architectures, RoPE types, hyper-parameters and tensors are refused by name.
+//
+// To add one: write arch/<name>.hpp and list it in architecture.inl.hpp.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/model/config.hpp"
+#include "vitrine/model/gguf.hpp"
+#include "vitrine/model/hf_config.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+// The parts of a model that a tensor can fill; see LayerWeights and ModelWeights.
+enum class Slot {
+  token_embedding,
+  final_norm,
+  lm_head,
+  attention_norm,
+  attention_post_norm,
+  feed_forward_norm,
+  feed_forward_post_norm,
+  q_norm,
+  k_norm,
+  q_bias,
+  k_bias,
+  v_bias,
+  wq,
+  wk,
+  wv,
+  wo,
+  w_gate,
+  w_up,
+  w_down
+};
+
+// What the tensor of a slot is called; "{}" stands for the number of the layer, and is there exactly for the slots of a
+// layer.
+struct TensorName {
+  Slot slot;
+  const char* gguf;
+  const char* hf;
+};
+
+struct Architecture {
+  const char* name;
+  bool in_gguf;                       // whether GGUF files of this general.architecture exist
+  std::vector<const char*> hf_types;  // config.json's model_type
+  ModelConfig (*from_gguf)(const GgufFile&);
+  ModelConfig (*from_hf)(const HfConfig&);
+  std::vector<TensorName> tensors;
+  bool interleaved_rope_in_gguf = false;  // rotary pairs are rows (2i, 2i + 1) there, not (i, i + head_dim / 2)
+  bool norms_less_one_in_hf = false;      // a norm multiplies by 1 + w there
+};
+
+const std::vector<Architecture>& architectures();
+
+// Throw Error::unsupported for an architecture that is not in the list, naming it and the list.
+const Architecture& architecture_of(const GgufFile& file);
+const Architecture& architecture_of(const HfConfig& config);
+
+// The configuration, from the header alone: no weights are read. Throws Error naming the key that is missing, of a
+// wrong type, out of range, contradictory or not supported.
+ModelConfig config_from_gguf(const GgufFile& file);
+ModelConfig config_from_hf(const HfConfig& config);
+// Of a GGUF file, or of a folder with config.json.
+ModelConfig read_config(const std::filesystem::path& path);
+
+// Rows and columns ([n, 0] for a vector of n) that the tensor of a slot must have.
+struct SlotShape {
+  std::int64_t n_rows, n_cols;
+};
+SlotShape slot_shape(Slot slot, const ModelConfig& config);
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/model/architecture.inl.hpp"
+#endif

@@ -1,0 +1,204 @@
+// Bodies of loader.hpp.
+#pragma once
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "vitrine/core/block_decode.hpp"
+#include "vitrine/core/error.hpp"
+#include "vitrine/core/parallel.hpp"
+#include "vitrine/model/architecture.hpp"
+#include "vitrine/model/loader.hpp"
+#include "vitrine/model/tensor_plan.inl.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+namespace loader_detail {
+
+// Where a slot's matrix goes; nullptr for the slots that are vectors.
+VITRINE_INLINE PackedMatrix* matrix_of(ModelWeights& weights, Slot slot, std::int64_t layer) {
+  if (slot == Slot::token_embedding) return &weights.token_embedding;
+  if (slot == Slot::lm_head) return &weights.lm_head;
+  if (layer < 0) return nullptr;
+  LayerWeights& block = weights.layers[std::size_t(layer)];
+  switch (slot) {
+    case Slot::wq: return &block.wq;
+    case Slot::wk: return &block.wk;
+    case Slot::wv: return &block.wv;
+    case Slot::wo: return &block.wo;
+    case Slot::w_gate: return &block.w_gate;
+    case Slot::w_up: return &block.w_up;
+    case Slot::w_down: return &block.w_down;
+    default: return nullptr;
+  }
+}
+
+VITRINE_INLINE std::vector<float>& vector_of(ModelWeights& weights, Slot slot, std::int64_t layer) {
+  if (layer < 0) return weights.final_norm;
+  LayerWeights& block = weights.layers[std::size_t(layer)];
+  switch (slot) {
+    case Slot::attention_post_norm: return block.attention_post_norm;
+    case Slot::feed_forward_norm: return block.feed_forward_norm;
+    case Slot::feed_forward_post_norm: return block.feed_forward_post_norm;
+    case Slot::q_norm: return block.q_norm;
+    case Slot::k_norm: return block.k_norm;
+    case Slot::q_bias: return block.q_bias;
+    case Slot::k_bias: return block.k_bias;
+    case Slot::v_bias: return block.v_bias;
+    default: return block.attention_norm;
+  }
+}
+
+VITRINE_INLINE bool is_norm(Slot slot) {
+  switch (slot) {
+    case Slot::final_norm:
+    case Slot::attention_norm:
+    case Slot::attention_post_norm:
+    case Slot::feed_forward_norm:
+    case Slot::feed_forward_post_norm:
+    case Slot::q_norm:
+    case Slot::k_norm: return true;
+    default: return false;
+  }
+}
+
+// Where the rows of half-split heads are in a file whose rotary pairs are neighbours: row p * half + i of a head (part
+// p, pair i) is row 2 i + p there.
+VITRINE_INLINE std::vector<std::int64_t> interleaved_rows(std::int64_t n_rows, std::int64_t head_dim) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n_rows));
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    const std::int64_t head = row / head_dim, within = row % head_dim, half = head_dim / 2;
+    order[std::size_t(row)] = head * head_dim + within % half * 2 + within / half;
+  }
+  return order;
+}
+
+class Loader {
+ public:
+  Loader(const ModelConfig& config, const Architecture& architecture, bool is_gguf, const LoadOptions& options)
+      : config_(config),
+        options_(options),
+        team_(options.n_threads == 0 ? available_threads() : options.n_threads),
+        interleaved_(is_gguf && architecture.interleaved_rope_in_gguf),
+        norms_less_one_(!is_gguf && architecture.norms_less_one_in_hf) {}
+
+  ModelWeights load(const std::vector<PlannedTensor>& plan) {
+    ModelWeights weights;
+    weights.layers.resize(std::size_t(config_.n_layer));
+    for (const auto& tensor : plan) total_ += std::int64_t(tensor.source->n_bytes);
+    report(0);
+    for (const auto& tensor : plan) {
+      if (PackedMatrix* const matrix = matrix_of(weights, tensor.slot, tensor.layer))
+        load_matrix(tensor, *matrix);
+      else
+        load_vector(tensor, vector_of(weights, tensor.slot, tensor.layer));
+    }
+    return weights;
+  }
+
+ private:
+  std::vector<std::int64_t> row_order(Slot slot, std::int64_t n_rows) const {
+    const bool rotated = slot == Slot::wq || slot == Slot::wk || slot == Slot::q_bias || slot == Slot::k_bias;
+    return interleaved_ && rotated ? interleaved_rows(n_rows, config_.head_dim) : std::vector<std::int64_t>{};
+  }
+
+  void load_vector(const PlannedTensor& tensor, std::vector<float>& out) {
+    const SourceTensor& source = *tensor.source;
+    source.file->check_size();
+    std::vector<float> values(static_cast<std::size_t>(source.shape[0]));
+    decode_block_row(*source.type, source.data(), source.shape[0], values.data());
+    if (norms_less_one_ && is_norm(tensor.slot))
+      for (float& value : values) value = 1.0f + value;
+    const auto order = row_order(tensor.slot, source.shape[0]);
+    out = values;
+    for (std::size_t i = 0; i < order.size(); ++i) out[i] = values[std::size_t(order[i])];
+    report(std::int64_t(source.n_bytes));
+  }
+
+  // Panel by panel over the team, in batches, so that progress is told and pages are given back in between.
+  void load_matrix(const PlannedTensor& tensor, PackedMatrix& out) {
+    constexpr std::int64_t batch_bytes = 16 << 20, chunk_bytes = 256 << 10;
+    const SourceTensor& source = *tensor.source;
+    const std::int64_t n_rows = source.shape[0], n_cols = source.shape[1];
+    const auto order = row_order(tensor.slot, n_rows);
+    PackedMatrix matrix(*source.type, n_rows, n_cols);
+    const std::int64_t n_panels = matrix.n_panels(), row_bytes = std::int64_t(source.n_bytes) / n_rows;
+    constexpr std::int64_t panel_rows = 16;
+    const std::int64_t batch = (std::max)(batch_bytes / (panel_rows * row_bytes), std::int64_t{1});
+    const std::int64_t chunk = (std::max)(chunk_bytes / (panel_rows * row_bytes), std::int64_t{1});
+    std::int64_t done = 0;
+    for (std::int64_t first = 0; first < n_panels; first += batch) {
+      const std::int64_t last = (std::min)(first + batch, n_panels);
+      source.file->check_size();
+      team_.run([&](Worker& worker) {
+        worker.for_chunks(last - first, chunk, [&](std::int64_t begin, std::int64_t end) {
+          matrix.pack_panels(first + begin, first + end, source.data(), order.empty() ? nullptr : order.data());
+        });
+      });
+      const std::int64_t now = (std::min)(last * panel_rows, n_rows) * row_bytes;
+      if (order.empty()) source.file->drop(source.offset + std::uint64_t(done), std::uint64_t(now - done));
+      report(now - done);
+      done = now;
+    }
+    if (!order.empty()) source.file->drop(source.offset, source.n_bytes);
+    out = std::move(matrix);
+  }
+
+  void report(std::int64_t n_bytes) {
+    done_ += n_bytes;
+    if (options_.progress) options_.progress({"load", done_, total_, "bytes"});
+  }
+
+  const ModelConfig& config_;
+  const LoadOptions& options_;
+  Team team_;
+  bool interleaved_, norms_less_one_;
+  std::int64_t done_ = 0, total_ = 0;
+};
+
+template <class File>
+LoadedModel load(const File& file, const std::string& name, const Architecture& architecture, ModelConfig config,
+                 bool is_gguf, const LoadOptions& options) {
+  LoadedModel model;
+  model.config = std::move(config);
+  model.n_file_bytes = file.n_file_bytes();
+  for (const auto& part : file.parts())
+    if (!part.is_mapped() && options.try_map)
+      model.notices.push_back(part.name() + ": could not be mapped, was read into memory");
+  const auto tensors = list_tensors(file);
+  const auto plan = plan_tensors(tensors, name, architecture, model.config, is_gguf);
+  model.weights = Loader(model.config, architecture, is_gguf, options).load(plan);
+  return model;
+}
+
+VITRINE_INLINE LoadedModel load_folder(const std::filesystem::path& folder, const LoadOptions& options) {
+  const HfConfig config = HfConfig::open(folder / "config.json");
+  const Architecture& architecture = architecture_of(config);
+  ModelConfig model_config = read_config(folder);
+  return load(SafetensorsFile::open_folder(folder), folder.string(), architecture, std::move(model_config), false,
+              options);
+}
+
+}  // namespace loader_detail
+
+VITRINE_INLINE LoadedModel load_gguf(const GgufFile& file, const LoadOptions& options) {
+  return loader_detail::load(file, file.name(), architecture_of(file), config_from_gguf(file), true, options);
+}
+
+VITRINE_INLINE void check_model_tensors(const GgufFile& file) {
+  loader_detail::plan_tensors(loader_detail::list_tensors(file), file.name(), architecture_of(file),
+                              config_from_gguf(file), true);
+}
+
+VITRINE_INLINE LoadedModel load_model_files(const std::filesystem::path& path, const LoadOptions& options) {
+  try {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) return loader_detail::load_folder(path, options);
+    return load_gguf(GgufFile::open(path, options.try_map), options);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::out_of_memory, path.string() + ": not enough memory to load this model");
+  }
+}
+
+VITRINE_NAMESPACE_END

@@ -1,0 +1,37 @@
+// All weights of a model, packed for the kernels. Immutable once loaded; share it between threads freely.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/layers/layer_weights.hpp"
+#include "vitrine/ops/packed_matrix.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+struct ModelWeights {
+  PackedMatrix token_embedding;   // [n_vocab, d_model]
+  PackedMatrix lm_head;           // [n_vocab, d_model]; empty when tied to the embedding
+  std::vector<float> final_norm;  // [d_model]
+  std::vector<LayerWeights> layers;
+
+  // The output head: d_model inputs to n_vocab logits.
+  const PackedMatrix& head() const { return lm_head.empty() ? token_embedding : lm_head; }
+
+  std::size_t bytes() const {
+    const auto floats = [](const std::vector<float>& values) { return values.size() * sizeof(float); };
+    std::size_t sum = token_embedding.bytes() + lm_head.bytes() + floats(final_norm);
+    for (const auto& layer : layers) {
+      for (const auto* matrix : {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.w_gate, &layer.w_up, &layer.w_down})
+        sum += matrix->bytes();
+      for (const auto* values :
+           {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm, &layer.feed_forward_post_norm,
+            &layer.q_norm, &layer.k_norm, &layer.q_bias, &layer.k_bias, &layer.v_bias, &layer.o_bias})
+        sum += floats(*values);
+    }
+    return sum;
+  }
+};
+
+VITRINE_NAMESPACE_END

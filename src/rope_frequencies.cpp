@@ -1,0 +1,1 @@
+#include "vitrine/model/rope_frequencies.inl.hpp"
