@@ -124,7 +124,6 @@ class Loader {
     const auto order = row_order(tensor.slot, n_rows);
     PackedMatrix matrix(*source.type, n_rows, n_cols);
     const std::int64_t n_panels = matrix.n_panels(), row_bytes = std::int64_t(source.n_bytes) / n_rows;
-    constexpr std::int64_t panel_rows = 16;
     const std::int64_t batch = (std::max)(batch_bytes / (panel_rows * row_bytes), std::int64_t{1});
     const std::int64_t chunk = (std::max)(chunk_bytes / (panel_rows * row_bytes), std::int64_t{1});
     std::int64_t done = 0;
