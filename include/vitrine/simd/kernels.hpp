@@ -4,6 +4,12 @@
 // after the instruction set; what they share with other units is types, constants and always-inlined functions only.
 #pragma once
 
+// The lanes have a min and a max, which Windows headers may have defined as macros.
+#pragma push_macro("min")
+#pragma push_macro("max")
+#undef min
+#undef max
+
 #include "vitrine/simd/attention_bodies.hpp"
 #include "vitrine/simd/convert_bodies.hpp"
 #include "vitrine/simd/elementwise_bodies.hpp"
@@ -27,3 +33,6 @@ inline constexpr KernelTable table = {.name = VITRINE_STRINGIZE(VITRINE_ISA),
 VITRINE_INLINE const KernelTable& kernel_table() { return table; }
 
 VITRINE_ISA_NAMESPACE_END
+
+#pragma pop_macro("min")
+#pragma pop_macro("max")
