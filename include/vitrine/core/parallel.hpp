@@ -125,6 +125,10 @@ class Worker {
     sync();
   }
 
+  // 0, 1, 2, ...: counts its calls within the region, the same on every thread when all make the same calls. An op that
+  // leaves results for other threads alternates between two buffers with it.
+  std::uint32_t next_turn() { return turns_++; }
+
   // For use inside on_main: asks every thread to leave the region.
   void stop() { shared_.stopped = true; }
   bool stopped() const { return shared_.stopped; }
@@ -133,6 +137,7 @@ class Worker {
   parallel_detail::Shared& shared_;
   int id_;
   int loops_used_ = 0;
+  std::uint32_t turns_ = 0;
 };
 
 // A team of n_threads, the calling thread being number 0. One region at a time; the object may move between regions.

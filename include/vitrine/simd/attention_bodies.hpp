@@ -1,11 +1,371 @@
 // Bodies of attention_kernels.hpp, written over the lanes.
+//
+// For one span: scores of all rows, panel by panel; softmax of each row; mix of all rows, block by block. With many
+// rows each panel of K and each block of V is first converted to floats in scratch, once for all of them; with few rows
+// (one token's heads) conversion happens on the way into the register tile, and K and V are read once, as they are.
 #pragma once
 
 #include "vitrine/simd/attention_kernels.hpp"
+#include "vitrine/simd/attention_tiles.hpp"
 #include "vitrine/simd/lanes.hpp"
+#include "vitrine/simd/vmath.hpp"
 
 VITRINE_ISA_NAMESPACE_BEGIN
 
-constexpr AttentionKernels attention_kernels() { return {}; }
+namespace attention_detail {
+
+constexpr std::int64_t span_keys = 256, block_keys = 64, panel_keys = 16;
+// Rows of scores are not 256 floats apart: at 1 KB distance a column of them would fall into few cache sets.
+constexpr std::int64_t score_stride = 272;
+
+constexpr std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+constexpr std::int64_t most(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
+
+// Keys of a span that a row sees, counted from the span's first key.
+struct Keys {
+  std::int64_t begin, end;
+  bool none() const { return begin >= end; }
+};
+
+inline Keys visible_keys(const AttentionRows& rows, std::int64_t row, std::int64_t span) {
+  const std::int64_t position = rows.pos0 + (rows.first_row + row) / rows.group, first = span * span_keys;
+  const std::int64_t begin = rows.window > 0 ? position - rows.window + 1 - first : 0;
+  return {most(begin, 0), least(position + 1 - first, span_keys)};
+}
+
+// Scratch of one call, in floats; sizes as in attention_scratch_floats.
+struct Scratch {
+  std::int64_t padded;
+  float *scores, *queries, *mix, *total, *maximum, *sum, *total_maximum, *total_sum, *values, *keys;
+
+  Scratch(float* base, std::int64_t head_dim) : padded(attention_padded(head_dim)) {
+    const auto take = [&base](std::int64_t n) {
+      float* part = base;
+      base += n;
+      return part;
+    };
+    scores = take(attention_max_rows * score_stride);
+    queries = take(attention_max_rows * padded);
+    mix = take(attention_max_rows * padded);
+    total = take(attention_max_rows * padded);
+    maximum = take(attention_max_rows);
+    sum = take(attention_max_rows);
+    total_maximum = take(attention_max_rows);
+    total_sum = take(attention_max_rows);
+    values = take(block_keys * padded);
+    keys = take(2 * panel_keys * padded);
+  }
+};
+
+// Rows are cut evenly into groups that fit the register tiles.
+struct Groups {
+  std::int64_t n_rows, n_groups;
+  std::int64_t begin(std::int64_t i) const { return n_rows * i / n_groups; }
+  std::int64_t size(std::int64_t i) const { return begin(i + 1) - begin(i); }
+};
+inline Groups group_rows_of(const AttentionRows& rows, bool direct) {
+  const std::int64_t size = direct ? direct_group_rows : group_rows;
+  return {rows.n_rows, (rows.n_rows + size - 1) / size};
+}
+
+inline const float* query_of(const AttentionRows& rows, std::int64_t row) {
+  const std::int64_t index = rows.first_row + row;
+  return rows.q + index / rows.group * rows.q_stride + index % rows.group * rows.head_dim;
+}
+inline float* out_of(const AttentionRows& rows, std::int64_t row) {
+  const std::int64_t index = rows.first_row + row;
+  return rows.out + index / rows.group * rows.out_stride + index % rows.group * rows.head_dim;
+}
+
+// Each group's queries as [head_dim][rows of the group], which the score tile reads in one stream.
+inline void pack_queries(const AttentionRows& rows, const Groups& groups, float* queries) {
+  for (std::int64_t g = 0; g < groups.n_groups; ++g) {
+    const std::int64_t first = groups.begin(g), n = groups.size(g);
+    float* packed = queries + first * rows.head_dim;
+    for (std::int64_t r = 0; r < n; ++r) {
+      const float* query = query_of(rows, first + r);
+      for (std::int64_t d = 0; d < rows.head_dim; ++d) packed[d * n + r] = query[d];
+    }
+  }
+}
+
+template <class Element, int rows_at_most, int panels_at_most>
+inline void score_group(const typename Element::Type* k, std::int64_t n_panels, std::int64_t n_rows,
+                        std::int64_t head_dim, const float* q, float scale, float* scores, bool reversed) {
+  with_rows<rows_at_most>(n_rows, [&]<int R>() {
+    constexpr int P = beside(R, panels_at_most);
+    std::int64_t p = 0;
+    for (; p + P <= n_panels; p += P) {
+      score_tile<Element, R, P>(k + p * panel_keys * head_dim, head_dim, q, scale, scores + p * panel_keys,
+                                score_stride, reversed);
+    }
+    for (; P > 1 && p < n_panels; ++p) {
+      score_tile<Element, R, 1>(k + p * panel_keys * head_dim, head_dim, q, scale, scores + p * panel_keys,
+                                score_stride, reversed);
+    }
+  });
+}
+
+template <class Element>
+inline const typename Element::Type* at(const AttentionCache& cache, std::int64_t block, std::size_t offset) {
+  return reinterpret_cast<const typename Element::Type*>(cache.blocks[block] + offset);
+}
+
+// scores[row][key - first key of the span] for every key that some row of the group sees, and perhaps others beside.
+template <class Element>
+inline void score_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, bool direct,
+                       const Groups& groups, Keys all, const Scratch& scratch) {
+  const std::int64_t head_dim = rows.head_dim;
+  const bool reversed = rows.n_rows > max_direct_rows;
+  std::int64_t n_panels = 0;
+  for (std::int64_t panel = all.begin / panel_keys; panel * panel_keys < all.end; panel += n_panels) {
+    const std::int64_t block_end = (panel / 4 + 1) * 4, panels_end = (all.end + panel_keys - 1) / panel_keys;
+    n_panels = least(least(panels_end, block_end) - panel, direct ? 4 : 2);
+    const typename Element::Type* k =
+        at<Element>(cache, span * 4 + panel / 4, cache.k_offset) + panel % 4 * panel_keys * head_dim;
+    if (!direct) {
+      for (std::int64_t i = 0; i < n_panels * head_dim; ++i) store(scratch.keys + 16 * i, Element::read(k + 16 * i));
+    }
+    for (std::int64_t g = 0; g < groups.n_groups; ++g) {
+      const std::int64_t first = groups.begin(g), n = groups.size(g);
+      const Keys lowest = visible_keys(rows, first, span), highest = visible_keys(rows, first + n - 1, span);
+      if (highest.end <= panel * panel_keys || lowest.begin >= (panel + n_panels) * panel_keys) continue;
+      const float* q = scratch.queries + first * head_dim;
+      float* scores = scratch.scores + first * score_stride + panel * panel_keys;
+      if (direct) {
+        score_group<Element, direct_group_rows, 4>(k, n_panels, n, head_dim, q, rows.scale, scores, reversed);
+      } else {
+        score_group<ElementF32, group_rows, 2>(scratch.keys, n_panels, n, head_dim, q, rows.scale, scores, reversed);
+      }
+    }
+  }
+}
+
+// Scores to weights exp(s - maximum); lanes of masked keys become +0.
+inline void softmax_row(float* scores, Keys keys, float* maximum, float* sum) {
+  const f32x16 none = from_bits(broadcast_i32(std::int32_t(0xff800000)));
+  const std::int64_t first = keys.begin / panel_keys, last = (keys.end - 1) / panel_keys;
+  const mask16 below_end = first_lanes(int(keys.end - last * panel_keys));
+  const int skipped = int(keys.begin - first * panel_keys);
+  const auto masked = [&](std::int64_t panel, f32x16 a, f32x16 otherwise) {
+    if (panel == last) a = select(below_end, a, otherwise);
+    if (panel == first) a = select(first_lanes(skipped), otherwise, a);
+    return a;
+  };
+  f32x16 high = none;
+  for (std::int64_t panel = first; panel <= last; ++panel) {
+    high = max(high, masked(panel, load(scores + panel * panel_keys), none));
+  }
+  *maximum = hmax(high);
+  const f32x16 top = broadcast(*maximum);
+  f32x16 total = zero();
+  for (std::int64_t panel = first; panel <= last; ++panel) {
+    const f32x16 weight = masked(panel, exp(load(scores + panel * panel_keys) - top), zero());
+    store(scores + panel * panel_keys, weight);
+    total = total + weight;
+  }
+  *sum = hsum(total);
+}
+
+// Mix of the rows of one group over the keys of one block. Keys that all rows see go through the tile; those that only
+// some see (the causal and the window edge) row by row, before and after, so that each row's keys stay in order.
+template <class Element, int rows_at_most>
+inline void mix_group(const AttentionRows& rows, std::int64_t span, std::int64_t first, std::int64_t n,
+                      std::int64_t block, const typename Element::Type* v, std::int64_t v_stride,
+                      const Scratch& scratch) {
+  const std::int64_t block_begin = block * block_keys, block_end = block_begin + block_keys;
+  const auto inside = [&](std::int64_t key) { return most(block_begin, least(key, block_end)); };
+  const auto some = [&]<int R>(std::int64_t row, std::int64_t begin, std::int64_t end) {
+    if (begin >= end) return;
+    mix_columns<Element, R, beside(R, 8)>(scratch.scores + row * score_stride + begin, score_stride,
+                                          v + (begin - block_begin) * v_stride, v_stride, end - begin,
+                                          scratch.mix + row * scratch.padded, scratch.padded, scratch.padded);
+  };
+  const std::int64_t shared_begin = inside(visible_keys(rows, first + n - 1, span).begin);
+  const std::int64_t shared_end = most(shared_begin, inside(visible_keys(rows, first, span).end));
+  for (std::int64_t row = first; row < first + n; ++row) {
+    const Keys keys = visible_keys(rows, row, span);
+    some.template operator()<1>(row, inside(keys.begin), least(shared_begin, inside(keys.end)));
+  }
+  with_rows<rows_at_most>(n, [&]<int R>() { some.template operator()<R>(first, shared_begin, shared_end); });
+  for (std::int64_t row = first; row < first + n; ++row) {
+    const Keys keys = visible_keys(rows, row, span);
+    some.template operator()<1>(row, most(shared_end, inside(keys.begin)), inside(keys.end));
+  }
+}
+
+template <class Element>
+inline void mix_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, bool direct,
+                     const Groups& groups, Keys all, const Scratch& scratch) {
+  const std::int64_t head_dim = rows.head_dim, padded = scratch.padded;
+  for (std::int64_t i = 0; i < rows.n_rows * padded; i += 16) store(scratch.mix + i, zero());
+  for (std::int64_t block = all.begin / block_keys; block * block_keys < all.end; ++block) {
+    const typename Element::Type* v = at<Element>(cache, span * 4 + block, cache.v_offset);
+    if (!direct) {
+      const std::int64_t begin = most(all.begin - block * block_keys, 0);
+      const std::int64_t end = least(all.end - block * block_keys, block_keys);
+      for (std::int64_t key = begin; key < end; ++key) {
+        std::int64_t d = 0;
+        for (; d + 16 <= head_dim; d += 16) {
+          store(scratch.values + key * padded + d, Element::read(v + key * head_dim + d));
+        }
+        if (d < head_dim) {
+          store(scratch.values + key * padded + d, Element::read_part(v + key * head_dim + d, int(head_dim - d)));
+        }
+      }
+    }
+    for (std::int64_t g = 0; g < groups.n_groups; ++g) {
+      if (direct) {
+        mix_group<Element, direct_group_rows>(rows, span, groups.begin(g), groups.size(g), block, v, head_dim, scratch);
+      } else {
+        mix_group<ElementF32, group_rows>(rows, span, groups.begin(g), groups.size(g), block, scratch.values, padded,
+                                          scratch);
+      }
+    }
+  }
+}
+
+inline bool goes_direct(const AttentionRows& rows) { return rows.n_rows <= max_direct_rows && rows.head_dim % 16 == 0; }
+
+// One span of all rows: leaves mix, maximum and sum of each row in scratch.
+template <class Element>
+inline void span_of(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, const Scratch& scratch) {
+  const bool direct = goes_direct(rows);
+  const Groups groups = group_rows_of(rows, direct);
+  const Keys all = {visible_keys(rows, 0, span).begin, visible_keys(rows, rows.n_rows - 1, span).end};
+  if (all.none()) return;
+  score_span<Element>(rows, cache, span, direct, groups, all, scratch);
+  for (std::int64_t row = 0; row < rows.n_rows; ++row) {
+    const Keys keys = visible_keys(rows, row, span);
+    if (keys.none()) continue;
+    softmax_row(scratch.scores + row * score_stride, keys, scratch.maximum + row, scratch.sum + row);
+  }
+  mix_span<Element>(rows, cache, span, direct, groups, all, scratch);
+}
+
+inline void span_of(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, const Scratch& scratch) {
+  switch (cache.type) {
+    case DType::f32: return span_of<ElementF32>(rows, cache, span, scratch);
+    case DType::f16: return span_of<ElementF16>(rows, cache, span, scratch);
+    default: return span_of<ElementBF16>(rows, cache, span, scratch);
+  }
+}
+
+// One row's running result.
+struct Running {
+  float maximum = 0, sum = 0;
+  bool empty = true;
+};
+
+// M' = max(M, m), a = exp(M - M'), b = exp(m - M'), l = fma(l, a, l_j b), o likewise; the first span is copied.
+inline void fold_row(Running& running, float* total, float maximum, float sum, const float* mix, std::int64_t padded) {
+  if (running.empty) {
+    running = {maximum, sum, false};
+    for (std::int64_t d = 0; d < padded; d += 16) store(total + d, load(mix + d));
+    return;
+  }
+  const f32x16 before = broadcast(running.maximum), here = broadcast(maximum), top = max(before, here);
+  const f32x16 a = exp(before - top), b = exp(here - top);
+  for (std::int64_t d = 0; d < padded; d += 16) store(total + d, fma(load(total + d), a, load(mix + d) * b));
+  float lanes[16];
+  store(lanes, top);
+  running.maximum = lanes[0];
+  store(lanes, fma(broadcast(running.sum), a, broadcast(sum) * b));
+  running.sum = lanes[0];
+}
+
+inline void write_row(const AttentionRows& rows, std::int64_t row, const Running& running, const float* total) {
+  float* out = out_of(rows, row);
+  const f32x16 sum = broadcast(running.sum);
+  for (std::int64_t d = 0; d < rows.head_dim; d += 16) {
+    const f32x16 value = running.empty ? zero() : load(total + d) / sum;  // a row that saw no key: zeros
+    store_part(out + d, value, int(least(rows.head_dim - d, 16)));
+  }
+}
+
+inline void attend(const AttentionRows& rows, const AttentionCache& cache, float* scratch_base) {
+  const Scratch scratch(scratch_base, rows.head_dim);
+  Running running[attention_max_rows];
+  pack_queries(rows, group_rows_of(rows, goes_direct(rows)), scratch.queries);
+  const std::int64_t first_position = rows.pos0 + rows.first_row / rows.group;
+  const std::int64_t last_position = rows.pos0 + (rows.first_row + rows.n_rows - 1) / rows.group;
+  const std::int64_t first_key = rows.window > 0 ? most(first_position - rows.window + 1, 0) : 0;
+  for (std::int64_t span = first_key / span_keys; span * span_keys <= last_position; ++span) {
+    span_of(rows, cache, span, scratch);
+    for (std::int64_t row = 0; row < rows.n_rows; ++row) {
+      if (visible_keys(rows, row, span).none()) continue;
+      fold_row(running[row], scratch.total + row * scratch.padded, scratch.maximum[row], scratch.sum[row],
+               scratch.mix + row * scratch.padded, scratch.padded);
+    }
+  }
+  for (std::int64_t row = 0; row < rows.n_rows; ++row) {
+    write_row(rows, row, running[row], scratch.total + row * scratch.padded);
+  }
+}
+
+inline void attend_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, float* partials,
+                        float* scratch_base) {
+  Scratch scratch(scratch_base, rows.head_dim);
+  pack_queries(rows, group_rows_of(rows, goes_direct(rows)), scratch.queries);
+  span_of(rows, cache, span, scratch);
+  for (std::int64_t row = 0; row < rows.n_rows; ++row) {
+    if (visible_keys(rows, row, span).none()) continue;
+    float* partial = partials + row * attention_partial_floats(rows.head_dim);
+    for (std::int64_t d = 0; d < scratch.padded; d += 16) {
+      store(partial + d, load(scratch.mix + row * scratch.padded + d));
+    }
+    partial[scratch.padded] = scratch.maximum[row];
+    partial[scratch.padded + 1] = scratch.sum[row];
+  }
+}
+
+inline void fold(const AttentionRows& rows, std::int64_t first_span, std::int64_t n_spans, const float* partials,
+                 std::int64_t span_stride, float* scratch_base) {
+  const Scratch scratch(scratch_base, rows.head_dim);
+  for (std::int64_t row = 0; row < rows.n_rows; ++row) {
+    Running running;
+    for (std::int64_t i = 0; i < n_spans; ++i) {
+      if (visible_keys(rows, row, first_span + i).none()) continue;
+      const float* partial = partials + i * span_stride + row * attention_partial_floats(rows.head_dim);
+      fold_row(running, scratch.total, partial[scratch.padded], partial[scratch.padded + 1], partial, scratch.padded);
+    }
+    write_row(rows, row, running, scratch.total);
+  }
+}
+
+template <class Element>
+inline void store_token(const AttentionCache& cache, std::int64_t position, std::int64_t head_dim, const float* k,
+                        const float* v) {
+  std::byte* block = cache.blocks[position / block_keys];
+  const std::int64_t slot = position % block_keys;
+  auto* panel = reinterpret_cast<typename Element::Type*>(block + cache.k_offset) +
+                slot / panel_keys * panel_keys * head_dim + slot % panel_keys;
+  auto* row = reinterpret_cast<typename Element::Type*>(block + cache.v_offset) + slot * head_dim;
+  for (std::int64_t d = 0; d < head_dim; d += 16) {
+    const int n = int(least(head_dim - d, 16));
+    Element::write_part(row + d, load_part(v + d, n), n);
+    typename Element::Type rounded[16];
+    Element::write_part(rounded, load_part(k + d, n), n);
+    for (int i = 0; i < n; ++i) panel[(d + i) * panel_keys] = rounded[i];
+  }
+}
+
+inline void store_one(const AttentionCache& cache, std::int64_t position, std::int64_t head_dim, const float* k,
+                      const float* v) {
+  switch (cache.type) {
+    case DType::f32: return store_token<ElementF32>(cache, position, head_dim, k, v);
+    case DType::f16: return store_token<ElementF16>(cache, position, head_dim, k, v);
+    default: return store_token<ElementBF16>(cache, position, head_dim, k, v);
+  }
+}
+
+}  // namespace attention_detail
+
+constexpr AttentionKernels attention_kernels() {
+  return {.attend = attention_detail::attend,
+          .attend_span = attention_detail::attend_span,
+          .fold = attention_detail::fold,
+          .store = attention_detail::store_one};
+}
 
 VITRINE_ISA_NAMESPACE_END

@@ -1,10 +1,65 @@
-// Kernel entries: attention.
+// Kernel entries: attention over a KV cache in blocks of 64 tokens (the layout is described in ops/kv_view.hpp).
+//
+// One call works on rows of ONE K/V head: row i is query head i mod group of token i / group, so that every row of the
+// call shares the same K and V. The numeric unit is the span of 256 keys [256 j, 256 j + 256); ops/attention.hpp gives
+// the formula. How rows are grouped into calls changes no bit.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "vitrine/core/config.hpp"
+#include "vitrine/core/dtype.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
-struct AttentionKernels {};
+// K and V of one head.
+struct AttentionCache {
+  DType type;                // f32, f16 or bf16
+  std::byte* const* blocks;  // blocks of 64 tokens; only those that hold a visible key are touched
+  std::size_t k_offset;      // bytes from a block's start to this head's K: [4][head_dim][16 keys]
+  std::size_t v_offset;      // ... and V: [64 keys][head_dim]
+};
+
+struct AttentionRows {
+  const float* q;         // q + token * q_stride + head * head_dim; head 0 is the first of the group
+  std::int64_t q_stride;  // floats from a token to the next
+  float* out;             // likewise
+  std::int64_t out_stride;
+  std::int64_t first_row, n_rows;  // rows [first_row, first_row + n_rows), at most attention_max_rows of them
+  std::int64_t group, head_dim;
+  std::int64_t pos0;    // position of token 0: its rows see keys (pos0 - window, pos0]
+  std::int64_t window;  // 0: no limit
+  float scale;
+};
+
+inline constexpr std::int64_t attention_max_rows = 48;
+
+constexpr std::int64_t attention_padded(std::int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
+// Floats of one row's result of one span: the mix [attention_padded(head_dim)], the maximum, the sum, padding.
+constexpr std::int64_t attention_partial_floats(std::int64_t head_dim) { return attention_padded(head_dim) + 16; }
+// Floats that a call needs as scratch, 64-byte aligned: scores, packed queries, one block of V, two panels of K,
+// results.
+constexpr std::int64_t attention_scratch_floats(std::int64_t head_dim) {
+  return attention_max_rows * (272 + 3 * attention_padded(head_dim) + 64) + (64 + 2 * 16) * attention_padded(head_dim);
+}
+
+struct AttentionKernels {
+  // All spans, folded: writes out.
+  void (*attend)(const AttentionRows& rows, const AttentionCache& cache, float* scratch);
+
+  // One span: writes partials [n_rows][attention_partial_floats]. Rows that see no key of the span are left alone.
+  void (*attend_span)(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, float* partials,
+                      float* scratch);
+
+  // Folds spans [first_span, first_span + n_spans), left to right, and writes out. Row i of span j is at
+  // partials + j * span_stride + i * attention_partial_floats, j counted from first_span.
+  void (*fold)(const AttentionRows& rows, std::int64_t first_span, std::int64_t n_spans, const float* partials,
+               std::int64_t span_stride, float* scratch);
+
+  // Rounds (to nearest even) and stores one token's K and V [head_dim] at a position.
+  void (*store)(const AttentionCache& cache, std::int64_t position, std::int64_t head_dim, const float* k,
+                const float* v);
+};
 
 VITRINE_NAMESPACE_END

@@ -1,0 +1,132 @@
+// The two register tiles of attention: scores of R rows against P panels of 16 keys, and the mix of R rows over
+// C vectors of 16 columns. Each accumulator is one chain of fused multiply-adds, over d ascending or over keys
+// ascending, so the shape of the tile changes no bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "vitrine/simd/lanes.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+namespace attention_detail {
+
+// How many accumulators of sixteen lanes stay in registers, and how many rows a group has.
+#if VITRINE_ISA_LEVEL >= 2
+constexpr int max_accumulators = 24, group_rows = 12;
+#elif VITRINE_ISA_LEVEL == 1
+constexpr int max_accumulators = 6, group_rows = 6;
+#else
+constexpr int max_accumulators = 4, group_rows = 4;
+#endif
+// Up to this many rows, K and V are converted on the way into the tile, not through scratch; and their groups' size.
+constexpr int max_direct_rows = 8, direct_group_rows = max_accumulators < 8 ? max_accumulators : 8;
+
+// How many panels or vectors go with R rows: a power of two, at most 8.
+constexpr int beside(int rows, int most) {
+  int n = 1;
+  while (2 * n <= most && 2 * n * rows <= max_accumulators) n *= 2;
+  return n;
+}
+
+struct ElementF32 {
+  using Type = float;
+  VITRINE_FORCE_INLINE f32x16 read(const float* p) { return load(p); }
+  VITRINE_FORCE_INLINE f32x16 read_part(const float* p, int n) { return load_part(p, n); }
+  VITRINE_FORCE_INLINE void write_part(float* p, f32x16 a, int n) { store_part(p, a, n); }
+};
+struct ElementF16 {
+  using Type = std::uint16_t;
+  VITRINE_FORCE_INLINE f32x16 read(const std::uint16_t* p) { return load_f16(p); }
+  VITRINE_FORCE_INLINE f32x16 read_part(const std::uint16_t* p, int n) { return load_f16_part(p, n); }
+  VITRINE_FORCE_INLINE void write_part(std::uint16_t* p, f32x16 a, int n) { store_f16_part(p, a, n); }
+};
+struct ElementBF16 {
+  using Type = std::uint16_t;
+  VITRINE_FORCE_INLINE f32x16 read(const std::uint16_t* p) { return load_bf16(p); }
+  VITRINE_FORCE_INLINE f32x16 read_part(const std::uint16_t* p, int n) { return load_bf16_part(p, n); }
+  VITRINE_FORCE_INLINE void write_part(std::uint16_t* p, f32x16 a, int n) { store_bf16_part(p, a, n); }
+};
+
+// f.template operator()<i>() for i = 0 .. n - 1: a loop whose index is a constant, so that arrays stay in registers.
+template <class F, int... i>
+VITRINE_FORCE_INLINE void repeat_each(F& f, std::integer_sequence<int, i...>) {
+  (f.template operator()<i>(), ...);
+}
+template <int n, class F>
+VITRINE_FORCE_INLINE void repeat(F f) {
+  repeat_each(f, std::make_integer_sequence<int, n>{});
+}
+
+// f.template operator()<n>() for a run-time n in 1 .. most.
+template <int most, class F>
+VITRINE_FORCE_INLINE void with_rows(std::int64_t n, F f) {
+  if constexpr (most > 1) {
+    if (n < most) return with_rows<most - 1>(n, f);
+  }
+  f.template operator()<most>();
+}
+
+// scores[r][16 p + lane] = scale * sum over d of q[d][r] * k[p][d][lane].
+template <class Element, int R, int P>
+VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, std::int64_t head_dim, const float* q,
+                                     float scale, float* scores, std::int64_t stride, bool reversed) {
+  f32x16 sum[R][P];
+  repeat<R>([&]<int r>() { repeat<P>([&]<int p>() { sum[r][p] = zero(); }); });
+  const auto step = [&](std::int64_t d) __attribute__((always_inline)) {
+    f32x16 key[P];
+    repeat<P>([&]<int p>() { key[p] = Element::read(k + (p * head_dim + d) * 16); });
+    repeat<R>([&]<int r>() {
+      const f32x16 query = broadcast(q[d * R + r]);
+      repeat<P>([&]<int p>() { sum[r][p] = fma(query, key[p], sum[r][p]); });
+    });
+  };
+#ifdef VITRINE_REVERSED_SUMMATION  // a deliberate fault, to see the tests of bit equality fail
+  for (std::int64_t d = 0; d < head_dim; ++d) step(reversed ? head_dim - 1 - d : d);
+#else
+  (void)reversed;
+  for (std::int64_t d = 0; d < head_dim; ++d) step(d);
+#endif
+  const f32x16 factor = broadcast(scale);
+  repeat<R>([&]<int r>() { repeat<P>([&]<int p>() { store(scores + r * stride + 16 * p, sum[r][p] * factor); }); });
+}
+
+// mix[r][column] += sum over keys of weights[r][key] * v[key][column], for 16 C columns.
+template <class Element, int R, int C>
+VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, const typename Element::Type* v,
+                                   std::int64_t v_stride, std::int64_t n_keys, float* mix, std::int64_t mix_stride) {
+  f32x16 sum[R][C];
+  repeat<R>([&]<int r>() { repeat<C>([&]<int c>() { sum[r][c] = load(mix + r * mix_stride + 16 * c); }); });
+  for (std::int64_t key = 0; key < n_keys; ++key) {
+    f32x16 value[C];
+    repeat<C>([&]<int c>() { value[c] = Element::read(v + key * v_stride + 16 * c); });
+    repeat<R>([&]<int r>() {
+      const f32x16 weight = broadcast(weights[r * stride + key]);
+      repeat<C>([&]<int c>() { sum[r][c] = fma(weight, value[c], sum[r][c]); });
+    });
+  }
+  repeat<R>([&]<int r>() { repeat<C>([&]<int c>() { store(mix + r * mix_stride + 16 * c, sum[r][c]); }); });
+}
+
+// All columns: strips of C vectors, the rest in narrower ones.
+template <class Element, int R, int C>
+inline void mix_columns(const float* weights, std::int64_t stride, const typename Element::Type* v,
+                        std::int64_t v_stride, std::int64_t n_keys, float* mix, std::int64_t mix_stride,
+                        std::int64_t n_columns) {
+  std::int64_t done = 0;
+  for (; done + 16 * C <= n_columns; done += 16 * C) {
+    mix_tile<Element, R, C>(weights, stride, v + done, v_stride, n_keys, mix + done, mix_stride);
+  }
+  if constexpr (C > 1) {
+    if (done < n_columns) {
+      mix_columns<Element, R, C / 2>(weights, stride, v + done, v_stride, n_keys, mix + done, mix_stride,
+                                     n_columns - done);
+    }
+  }
+}
+
+}  // namespace attention_detail
+
+VITRINE_ISA_NAMESPACE_END

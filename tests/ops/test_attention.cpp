@@ -1,0 +1,260 @@
+// Attention against the reference, and bit for bit across chunks, threads, instruction sets and block tables.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+
+#include "attention_case.hpp"
+#include "vitrine/ops/reference.hpp"
+
+using namespace vitrine;
+using namespace attention_test;
+
+namespace {
+
+AttentionShape shape_of(std::int64_t n_head, std::int64_t n_kv_head, std::int64_t head_dim, std::int64_t window = 0) {
+  return {n_head, n_kv_head, head_dim, window, 1.0f / std::sqrt(float(head_dim))};
+}
+
+float stored(float value, DType type) {
+  switch (type) {
+    case DType::f16: return f16_to_f32(f32_to_f16(value));
+    case DType::bf16: return bf16_to_f32(f32_to_bf16(value));
+    default: return value;
+  }
+}
+
+Tensor<float, 2> expected(const Case& c, const Numbers& numbers) {
+  Tensor<float, 2> k(numbers.k.shape()), v(numbers.v.shape()), out(numbers.q.shape());
+  for (std::int64_t i = 0; i < k.view().count(); ++i) k.data()[i] = stored(numbers.k.data()[i], c.type);
+  for (std::int64_t i = 0; i < v.view().count(); ++i) v.data()[i] = stored(numbers.v.data()[i], c.type);
+  reference::attention(c.shape, numbers.q.view(), k.view(), v.view(), c.pos0, out.view());
+  return out;
+}
+
+double worst_difference(const Tensor<float, 2>& a, const Tensor<float, 2>& b) {
+  double worst = 0;
+  for (std::int64_t i = 0; i < a.view().count(); ++i) {
+    const double difference = std::fabs(double(a.data()[i]) - double(b.data()[i]));
+    if (!(difference <= worst)) worst = difference;  // NaN too
+  }
+  return worst;
+}
+
+std::vector<std::int64_t> whole(const Case& c) { return {0, c.n_tokens}; }
+
+std::vector<std::int64_t> steps(const Case& c, std::int64_t size) {
+  std::vector<std::int64_t> cuts;
+  for (std::int64_t t = 0; t < c.n_tokens; t += size) cuts.push_back(t);
+  cuts.push_back(c.n_tokens);
+  return cuts;
+}
+
+std::vector<std::int64_t> random_cuts(const Case& c, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::int64_t> cuts{0};
+  while (cuts.back() < c.n_tokens) {
+    cuts.push_back((std::min)(c.n_tokens, cuts.back() + 1 + std::int64_t(random() % 40)));
+  }
+  return cuts;
+}
+
+std::string describe(const Case& c) {
+  return concat(c.shape.n_head, " heads, ", c.shape.n_kv_head, " kv, width ", c.shape.head_dim, ", window ",
+                c.shape.window, ", ", dtype_info(c.type).name, ", positions ", c.pos0, " + ", c.n_tokens);
+}
+
+// Every width; multi-head, grouped and multi-query; windows; far positions.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const std::int64_t head_dim : {2, 16, 20, 32, 64, 80, 96, 100, 128, 256}) {
+    all.push_back({shape_of(3, 1, head_dim), DType::f32, 0, 37});
+    all.push_back({shape_of(4, 4, head_dim), DType::f16, 250, 23});
+    all.push_back({shape_of(4, 2, head_dim, 50), DType::bf16, 300, 70});
+  }
+  all.push_back({shape_of(9, 3, 64), DType::f16, 0, 300});
+  all.push_back({shape_of(4, 1, 256, 512), DType::f16, 700, 40});
+  all.push_back({shape_of(14, 2, 64), DType::f16, 1000, 30});
+  all.push_back({shape_of(20, 1, 32), DType::bf16, 100, 20});
+  all.push_back({shape_of(64, 1, 16), DType::f16, 40, 5});
+  all.push_back({shape_of(2, 2, 64, 1), DType::f32, 255, 20});
+  all.push_back({shape_of(2, 1, 64, 16), DType::f32, 500, 60});
+  all.push_back({shape_of(6, 2, 64), DType::f16, 5000, 17});
+  all.push_back({shape_of(6, 2, 64, 257), DType::f16, 5000, 50});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("attention agrees with the reference") {
+  for (const Case& c : cases()) {
+    const Numbers numbers(c);
+    const auto want = expected(c, numbers);
+    INFO(describe(c));
+    CHECK(worst_difference(run(c, numbers, available_isas().back(), 2, whole(c)), want) < 3e-6);
+    CHECK(worst_difference(run(c, numbers, available_isas().back(), 2, steps(c, 1)), want) < 3e-6);
+  }
+}
+
+TEST_CASE("attention: chunks, threads, instruction sets and block tables change no bit") {
+  for (const Case& c : cases()) {
+    const Numbers numbers(c);
+    INFO(describe(c));
+    const auto first = run(c, numbers, available_isas().back(), 1, whole(c));
+    for (const Isa isa : available_isas()) {
+      INFO(isa_name(isa));
+      CHECK(same_bits(first, run(c, numbers, isa, 1, whole(c))));
+      CHECK(same_bits(first, run(c, numbers, isa, 2, steps(c, 1), 77)));
+      if (isa == Isa::scalar) continue;  // slow
+      CHECK(same_bits(first, run(c, numbers, isa, 1, steps(c, 1), 78)));
+      CHECK(same_bits(first, run(c, numbers, isa, 3, whole(c))));
+      for (const std::int64_t size : {2, 7, 16}) CHECK(same_bits(first, run(c, numbers, isa, 3, steps(c, size))));
+      for (unsigned seed = 0; seed < 4; ++seed) {
+        CHECK(same_bits(first, run(c, numbers, isa, int(seed) % 3 + 1, random_cuts(c, seed), seed)));
+      }
+    }
+  }
+}
+
+TEST_CASE("attention: 20 random splits and every chunk size of a 40-token prompt") {
+  const Case c{shape_of(9, 3, 64), DType::f16, 0, 40};
+  const Numbers numbers(c);
+  const Isa isa = available_isas().back();
+  const auto first = run(c, numbers, isa, 2, whole(c));
+  for (std::int64_t size = 1; size <= 40; ++size) CHECK(same_bits(first, run(c, numbers, isa, 2, steps(c, size))));
+  for (unsigned seed = 0; seed < 20; ++seed) CHECK(same_bits(first, run(c, numbers, isa, 2, random_cuts(c, seed))));
+}
+
+// A row's numbers never depend on its company: here, other sequences attended to between the same two barriers.
+TEST_CASE("attention: several sequences in a row share the scratch without a barrier") {
+  std::vector<Case> batch;
+  for (const std::int64_t length : {600, 1, 300, 2000, 257, 256, 1025, 90, 700}) {
+    batch.push_back({shape_of(4, 1, 64), DType::f16, length, 1});
+  }
+  batch.push_back({shape_of(4, 1, 64), DType::f16, 300, 200});
+  batch.push_back({shape_of(4, 1, 64), DType::f16, 1500, 3});
+  std::vector<Numbers> numbers;
+  std::vector<ScatteredCache> caches;
+  std::vector<Tensor<float, 2>> alone, together;
+  AttentionScratch scratch;
+  scratch.reserve(batch[0].shape, 200, 2100, 3);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    numbers.emplace_back(batch[i], unsigned(i) * 10);
+    alone.push_back(run(batch[i], numbers[i], available_isas().back(), 1, whole(batch[i])));
+    together.emplace_back(alone[i].shape());
+    caches.emplace_back(batch[i].type, 1, 64, batch[i].pos0 + batch[i].n_tokens, unsigned(i));
+  }
+  for (int repetition = 0; repetition < 30; ++repetition) {
+    Team team(1 + repetition % 3);
+    team.run([&](Worker& worker) {
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        store_kv(worker, kernels(), caches[i].view(), 0, numbers[i].k.view(), numbers[i].v.view());
+      }
+      worker.sync();
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        attention(worker, kernels(), batch[i].shape, numbers[i].q.view(), caches[i].view(), batch[i].pos0,
+                  together[i].view(), scratch);
+      }
+    });
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      INFO("sequence " << i << ", repetition " << repetition);
+      CHECK(same_bits(alone[i], together[i]));
+      std::memset(together[i].data(), 0, sizeof(float) * std::size_t(together[i].view().count()));
+    }
+  }
+}
+
+TEST_CASE("attention: a query that sees no key gets exact zeros, its neighbours are unchanged") {
+  const Case c{shape_of(2, 1, 32), DType::f16, 0, 5};
+  const Numbers numbers(c);
+  for (const Isa isa : available_isas()) {
+    for (const int n_threads : {1, 2}) {
+      const auto want = run(c, numbers, isa, 1, whole(c));
+      ScatteredCache cache(c.type, 1, 32, 5, 1);
+      Tensor<float, 2> q({8, 64}), out({8, 64});
+      std::copy_n(numbers.q.data(), 5 * 64, q.data() + 3 * 64);
+      std::memset(out.data(), 0xff, 8 * 64 * sizeof(float));
+      AttentionScratch scratch;
+      scratch.reserve(c.shape, 8, 8, n_threads);
+      Team(n_threads).run([&](Worker& worker) {
+        store_kv(worker, kernels(isa), cache.view(), 0, numbers.k.view(), numbers.v.view());
+        worker.sync();
+        attention(worker, kernels(isa), c.shape, q.view(), cache.view(), -3, out.view(), scratch);
+      });
+      for (std::int64_t i = 0; i < 3 * 64; ++i) REQUIRE(float_to_bits(out.data()[i]) == 0u);
+      CHECK(std::memcmp(out.data() + 3 * 64, want.data(), 5 * 64 * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("attention: one key is its value, equal keys are the mean") {
+  AttentionShape shape = shape_of(1, 1, 2);
+  for (const Isa isa : available_isas()) {
+    ScatteredCache cache(DType::f32, 1, 2, 600, 3);
+    Tensor<float, 2> q({600, 2}), k({600, 2}), v({600, 2}), out({600, 2});
+    for (std::int64_t t = 0; t < 600; ++t) v(t, 0) = float(t), v(t, 1) = 1;
+    AttentionScratch scratch;
+    scratch.reserve(shape, 600, 600, 1);
+    Team(1).run([&](Worker& worker) {
+      store_kv(worker, kernels(isa), cache.view(), 0, k.view(), v.view());
+      attention(worker, kernels(isa), shape, q.view(), cache.view(), 0, out.view(), scratch);
+    });
+    for (std::int64_t t = 0; t < 600; ++t) {
+      REQUIRE(out(t, 0) == float(t) / 2);  // mean of 0 .. t: every step of it is exact
+      REQUIRE(out(t, 1) == 1.0f);
+    }
+  }
+}
+
+TEST_CASE("attention: huge scores do not overflow, distant ones vanish") {
+  AttentionShape shape{1, 1, 2, 0, 1.0f};
+  for (const Isa isa : available_isas()) {
+    ScatteredCache cache(DType::f32, 1, 2, 300, 3);
+    Tensor<float, 2> q({300, 2}), k({300, 2}), v({300, 2}), out({300, 2});
+    for (std::int64_t t = 0; t < 300; ++t) q(t, 0) = 1e15f, k(t, 0) = float(t) * 1e15f, v(t, 0) = float(t);
+    AttentionScratch scratch;
+    scratch.reserve(shape, 300, 300, 1);
+    Team(1).run([&](Worker& worker) {
+      store_kv(worker, kernels(isa), cache.view(), 0, k.view(), v.view());
+      attention(worker, kernels(isa), shape, q.view(), cache.view(), 0, out.view(), scratch);
+    });
+    for (std::int64_t t = 0; t < 300; ++t) REQUIRE(out(t, 0) == float(t));  // the last key wins outright
+  }
+}
+
+TEST_CASE("store_kv rounds to nearest even and touches nothing else") {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    for (const std::int64_t head_dim : {2, 20, 64}) {
+      const std::int64_t n_kv_head = 2, n_tokens = 85, pos0 = 55;
+      ScatteredCache cache(type, n_kv_head, head_dim, 192, 9), untouched(type, n_kv_head, head_dim, 192, 9);
+      const auto k = random_matrix(n_tokens, n_kv_head * head_dim, 1, 5),
+                 v = random_matrix(n_tokens, n_kv_head * head_dim, 2, 5);
+      Team(2).run([&](Worker& worker) { store_kv(worker, kernels(), cache.view(), pos0, k.view(), v.view()); });
+      const std::size_t size = cache.view().element_bytes();
+      const auto same = [&](const std::byte* place, float value) {
+        const std::uint32_t f32 = float_to_bits(value);
+        const std::uint16_t narrow = type == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
+        return size == 4 ? std::memcmp(place, &f32, 4) == 0 : std::memcmp(place, &narrow, 2) == 0;
+      };
+      const std::uint32_t nan = 0xffffffffu;
+      for (std::int64_t position = 0; position < 192; ++position) {
+        const bool written = position >= pos0 && position < pos0 + n_tokens;
+        for (std::int64_t head = 0; head < n_kv_head; ++head) {
+          const std::byte* kb = cache.view().k(position / 64, head);
+          const std::byte* vb = cache.view().v(position / 64, head);
+          const std::int64_t slot = position % 64;
+          for (std::int64_t d = 0; d < head_dim; ++d) {
+            const std::byte* kp = kb + std::size_t((slot / 16 * head_dim + d) * 16 + slot % 16) * size;
+            const std::byte* vp = vb + std::size_t(slot * head_dim + d) * size;
+            if (written) {
+              REQUIRE(same(kp, k(position - pos0, head * head_dim + d)));
+              REQUIRE(same(vp, v(position - pos0, head * head_dim + d)));
+            } else {
+              REQUIRE(std::memcmp(kp, &nan, size) == 0);
+              REQUIRE(std::memcmp(vp, &nan, size) == 0);
+            }
+          }
+        }
+      }
+    }
+  }
+}
