@@ -53,10 +53,11 @@ inline std::filesystem::path find_model(const std::string& wanted) {
     if (fs::exists(path, ignored)) return path;
   }
   if (!wanted.empty()) throw vitrine::Error(vitrine::ErrorKind::io, "model: no file or folder " + wanted);
-  std::string message = std::string("model: no ") + default_model_file + " in";
-  for (const auto& folder : model_folders()) message += " " + folder.string();
+  std::string folders;
+  for (const auto& folder : model_folders()) folders.append(" ").append(folder.string());
   throw vitrine::Error(vitrine::ErrorKind::io,
-                       message + "; run ./cmake/quickstart.sh to get it, or name a file with --model");
+                       vitrine::concat("model: no ", default_model_file, " in", folders,
+                                       "; run ./cmake/quickstart.sh to get it, or name a file with --model"));
 }
 
 class Arguments {
@@ -78,8 +79,8 @@ class Arguments {
     return value;
   }
 
-  // "2,1,0" as numbers.
-  std::vector<double> numbers(const std::string& name) const {
+  // "2,1,0" as numbers, each in [least, most].
+  std::vector<double> numbers(const std::string& name, double least = -1e300, double most = 1e300) const {
     const auto text = get<std::string>(name);
     std::vector<double> values;
     for (std::size_t begin = 0; begin <= text.size();) {
@@ -89,6 +90,8 @@ class Arguments {
       values.push_back(std::strtod(part.c_str(), &rest));
       if (part.empty() || *rest != 0)
         throw UsageError("--" + name + ": expected numbers separated by commas, got '" + text + "'");
+      if (!(values.back() >= least && values.back() <= most))
+        throw UsageError(vitrine::concat("--", name, ": expected numbers from ", least, " to ", most, ", got ", part));
       begin = end + 1;
     }
     return values;

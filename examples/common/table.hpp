@@ -1,6 +1,7 @@
 // Tables of text: columns aligned, the first to the left, the others to the right; and numbers as people read them.
 #pragma once
 
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -20,9 +21,12 @@ inline std::string percent(double share) { return fixed(100 * share, share < 0.0
 
 // 12,345,678
 inline std::string grouped(double whole) {
-  std::string text = fixed(whole, 0);
-  for (int place = int(text.size()) - 3; place > (text[0] == '-' ? 1 : 0); place -= 3)
-    text.insert(std::size_t(place), ",");
+  const std::string digits = fixed(std::fabs(whole), 0);
+  std::string text(whole < 0 ? "-" : "");
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
   return text;
 }
 

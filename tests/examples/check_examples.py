@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Runs one example program as people do, and checks what it says.
+
+    check_examples.py PROGRAM TEST_DATA [CASE...]
+
+What holds for all: --help, one line and exit code 2 for what makes no sense, exit code 1 when there is no model, 80
+columns and no escape codes without a terminal, colours on one, none with NO_COLOR. The class named after the program
+adds what it alone promises.
+"""
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import tempfile
+import unicodedata
+import unittest
+from pathlib import Path
+
+PROGRAM, DATA = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+TINY = DATA / "tiny" / "llama_gqa" / "model-f32.gguf"
+
+
+def run(*arguments, environment=None, code=0):
+    result = subprocess.run([str(PROGRAM), *map(str, arguments)], capture_output=True, text=True, encoding="utf-8",
+                            env={**os.environ, **(environment or {})}, timeout=300)
+    assert result.returncode == code, f"{arguments}: exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
+    return result
+
+
+def run_on_terminal(*arguments, environment=None):
+    """The program's output on a pseudo-terminal."""
+    main, side = pty.openpty()
+    process = subprocess.Popen([str(PROGRAM), *map(str, arguments)], stdin=side, stdout=side, stderr=side,
+                               env={**os.environ, "TERM": "xterm", **(environment or {})}, close_fds=True)
+    os.close(side)
+    output = b""
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        output += part
+    os.close(main)
+    assert process.wait() == 0, output
+    return output.decode("utf-8")
+
+
+def width(line):
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+class Common:
+    arguments = ("--model", TINY)
+    uses_model = True
+
+    def test_help(self):
+        text = run("--help").stdout
+        for option in ("--model", "--threads", "--json", "--help"):
+            self.assertIn(option, text)
+        for line in text.splitlines():
+            self.assertLessEqual(width(line), 80, line)
+
+    def test_text(self):
+        result = run(*self.arguments)
+        self.assertIn("What to notice", result.stdout)
+        self.assertNotIn("\x1b", result.stdout)
+        self.assertEqual(result.stderr, "")
+        for line in result.stdout.splitlines():
+            self.assertLessEqual(width(line), 80, line)
+
+    def test_json(self):
+        result = run(*self.arguments, "--json")
+        json.loads(result.stdout)
+        self.assertEqual(result.stderr, "")
+
+    def test_errors_are_one_line(self):
+        for wrong in (["--no_such_option"], ["stray"], ["--threads", "-1"], ["--threads", "two"], ["--threads", "9" * 30],
+                      ["--model"], *self.wrong):
+            arguments = [*self.arguments, *wrong] if wrong != ["--model"] else wrong
+            result = run(*arguments, code=2)
+            self.assertEqual(result.stdout, "", wrong)
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+            self.assertTrue(result.stderr.startswith(PROGRAM.name + ": "), result.stderr)
+            if len(wrong) > 1:
+                self.assertIn(wrong[0].strip("-s"), result.stderr)
+
+    def test_missing_model(self):
+        if not self.uses_model:
+            return
+        result = run("--model", "no_such_file.gguf", code=1)
+        self.assertIn("no_such_file.gguf", result.stderr)
+        result = run(code=1, environment={"VITRINE_MODELS": "", "XDG_CACHE_HOME": "/nonexistent", "HOME": "/nonexistent"})
+        self.assertIn("quickstart.sh", result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+
+    def test_full_disk(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([str(PROGRAM), *map(str, self.arguments), "--json"], stdout=full,
+                                    stderr=subprocess.PIPE, text=True, timeout=300)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot write", result.stderr)
+
+    def test_terminal(self):
+        self.assertIn("\x1b[", run_on_terminal(*self.arguments, environment={"NO_COLOR": ""}))
+        plain = run_on_terminal(*self.arguments, environment={"NO_COLOR": "1"})
+        self.assertNotRegex(plain, r"\x1b\[\d*m")
+
+
+class Temperature(Common, unittest.TestCase):
+    arguments = ()
+    uses_model = False
+    wrong = [["--logits", "x"], ["--logits", "1,,2"], ["--logits", "nan,1"], ["--logits", "1e99"], ["--top_p", "nan"],
+             ["--top_p", "7"], ["--top_k", "0"], ["--temperatures", "-1"], ["--show", "0"]]
+
+    def test_textbook_table(self):
+        text = run("--logits", "2,1,0", "--temperatures", "0.5,1,2").stdout
+        columns = [line.split()[3:] for line in text.splitlines()[1:4]]
+        self.assertEqual(columns, [["0.8668", "0.6652", "0.5065"], ["0.1173", "0.2447", "0.3072"],
+                                   ["0.0159", "0.0900", "0.1863"]])
+
+    def test_what_the_cuts_keep(self):
+        result = json.loads(run("--logits", "3,2,1", "--temperatures", "0.5,1", "--top_p", "0.8", "--top_k", "1",
+                                "--json").stdout)
+        self.assertEqual([row["top_p"]["n_kept"] for row in result["temperatures"]], [1, 2])
+        self.assertEqual([row["top_k"]["n_kept"] for row in result["temperatures"]], [1, 1])
+        self.assertAlmostEqual(result["temperatures"][1]["top_p"]["mass"], 0.66524096 + 0.24472847, places=6)
+
+
+class Kv_memory(Common, unittest.TestCase):
+    wrong = [["--length", "0"], ["--length", "x"], ["--batch", "-1"], ["--shape", "1,2"], ["--shape", "0,1,1,1"],
+             ["--parameters", "-7"]]
+
+    def test_seven_billion(self):
+        result = json.loads(run("--shape", "32,32,32,128", "--parameters", "7e9", "--length", "4096", "--json").stdout)
+        weights = result["weights"][-1]
+        self.assertEqual([weights[name] / 1e9 for name in ("FP32", "FP16", "INT8", "INT4")], [28, 14, 7, 3.5])
+        self.assertEqual(result["f16_bytes_per_token"], 524288)
+        by_type = {row["type"]: row["bytes"] for row in result["kv"] if row["batch"] == 1}
+        self.assertEqual(by_type, {"F32": 2**32, "F16": 2**31, "BF16": 2**31, "INT8": 2**30, "INT4": 2**29})
+        text = run("--shape", "32,32,8,128", "--parameters", "7e9").stdout
+        self.assertRegex(text, r"7,000,000,000 +28.0 GB +14.0 GB +7.00 GB +3.50 GB")
+        for name in ("MHA", "GQA", "MQA"):
+            self.assertIn(name, text)
+
+    def test_header_of_a_model(self):
+        # 3 layers, 2 kv heads of 16 values
+        result = json.loads(run("--model", TINY, "--length", "100", "--batch", "3", "--json").stdout)
+        self.assertEqual(result["f16_bytes_per_token"], 2 * 3 * 2 * 16 * 2)
+        self.assertEqual([row["bytes"] for row in result["kv"] if row["type"] == "F32"], [3 * 100 * 2 * 3 * 2 * 16 * 4])
+        self.assertEqual(result["weight_bytes"], 4 * result["n_parameters"])
+
+    def test_windows_end_the_growth(self):
+        model = DATA / "tiny" / "gemma3" / "model-f32.gguf"  # 7 layers, one of them global; window 8
+        result = json.loads(run("--model", model, "--length", "4,100", "--batch", "1", "--json").stdout)
+        f16 = [row["bytes"] for row in result["kv"] if row["type"] == "F16"]
+        per_layer = result["f16_bytes_per_token"] / 7
+        self.assertEqual(f16, [4 * 7 * per_layer, (100 + 6 * 8) * per_layer])
+
+    def test_weights_are_not_needed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(DATA / "tiny" / "qwen3" / "config.json", folder)
+            self.assertEqual(json.loads(run("--model", folder, "--json").stdout)["head_dim"], 32)
+
+
+if __name__ == "__main__":
+    wanted = globals()[PROGRAM.name.capitalize()]
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(wanted)
+    sys.exit(not unittest.TextTestRunner(verbosity=1).run(suite).wasSuccessful())
