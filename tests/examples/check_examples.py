@@ -78,8 +78,8 @@ class Common:
         self.assertEqual(result.stderr, "")
 
     def test_errors_are_one_line(self):
-        for wrong in (["--no_such_option"], ["stray"], ["--threads", "-1"], ["--threads", "two"], ["--threads", "9" * 30],
-                      ["--model"], *self.wrong):
+        for wrong in (["--no_such_option"], ["stray"], ["--threads", "-1"], ["--threads", "two"],
+                      ["--threads", "9" * 30], ["--model"], *self.wrong):
             arguments = [*self.arguments, *wrong] if wrong != ["--model"] else wrong
             result = run(*arguments, code=2)
             self.assertEqual(result.stdout, "", wrong)
@@ -93,7 +93,8 @@ class Common:
             return
         result = run("--model", "no_such_file.gguf", code=1)
         self.assertIn("no_such_file.gguf", result.stderr)
-        result = run(code=1, environment={"VITRINE_MODELS": "", "XDG_CACHE_HOME": "/nonexistent", "HOME": "/nonexistent"})
+        nowhere = {"VITRINE_MODELS": "", "XDG_CACHE_HOME": "/nonexistent", "HOME": "/nonexistent"}
+        result = run(code=1, environment=nowhere)
         self.assertIn("quickstart.sh", result.stderr)
         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
 
