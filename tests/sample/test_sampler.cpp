@@ -13,6 +13,7 @@
 #include "vitrine/core/exact_math.hpp"
 #include "vitrine/sample/random.hpp"
 #include "vitrine/sample/sampler.hpp"
+#include "vitrine/simd/dispatch.hpp"
 
 using namespace vitrine;
 
@@ -239,6 +240,38 @@ TEST_CASE("large vocabularies: the lazily sorted candidates are those of a full 
       CHECK(candidates.best() == expected[0]);
       for (std::int64_t i = step - 1; i < candidates.size(); i += step)
         CHECK(candidates.id(i) == expected[std::size_t(i)]);
+    }
+  }
+}
+
+TEST_CASE("every instruction set sums and scans alike, and right") {
+  for (const std::int64_t n : {1, 15, 16, 17, 64, 100, 1023, 1024, 1025, 50000}) {
+    std::vector<float> logits;
+    double sum = 0;
+    const float largest = 9.5f, temperature = 1.7f;
+    for (std::int64_t i = 0; i < n; ++i) {
+      logits.push_back(i % 13 == 7 ? -inf : float(random_uniform(4, std::uint64_t(i)) * 30 - 20.5));
+      if (i == n / 2) logits.back() = largest;
+      sum += exact::exp((double(logits.back()) - largest) / temperature);
+    }
+    std::vector<double> masses;
+    for (const Isa isa : available_isas()) {
+      const auto& entries = kernels(isa).sampling;
+      masses.push_back(entries.mass(logits.data(), n, largest, temperature));
+      CHECK(masses.back() == masses.front());
+      CHECK(masses.back() == Approx(sum).epsilon(1e-6));
+      std::vector<float> block_max(std::size_t((n + 63) / 64));
+      const auto facts = entries.scan(logits.data(), n, block_max.data());
+      CHECK(facts.largest == largest);
+      CHECK(facts.n_nan == 0);
+      CHECK(facts.n_admissible == std::count_if(logits.begin(), logits.end(), [](float z) { return z > -inf; }));
+      for (std::size_t b = 0; b < block_max.size(); ++b) {
+        const auto begin = logits.begin() + std::int64_t(b) * 64;
+        CHECK(block_max[b] == *std::max_element(begin, begin + (std::min)(std::int64_t(64), logits.end() - begin)));
+      }
+      auto broken = logits;
+      broken.back() = nan_;
+      CHECK(entries.scan(broken.data(), n, block_max.data()).n_nan == 1);
     }
   }
 }

@@ -11,18 +11,20 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/token.hpp"
+#include "vitrine/simd/dispatch.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
 class Candidates {
  public:
-  // Nothing is allocated after this.
-  explicit Candidates(std::int64_t n_vocab);
+  // Nothing is allocated after this. The kernels make no difference but time.
+  explicit Candidates(std::int64_t n_vocab, const KernelTable& table = kernels());
 
   // Starts over with these logits [n_vocab], which must stay alive until the token is chosen. Tokens with logit -inf
   // are no candidates. Throws Error(numeric_failure) for NaN, for two +inf, and when no candidate is left; a single
@@ -55,19 +57,23 @@ class Candidates {
     float logit;
     Token id;
   };
-  static constexpr std::int64_t block = 64;
+  static constexpr std::int64_t block = SamplingKernels::block;
 
+  void radix_sort();
   void sort_first(std::int64_t n);
+  void weigh_sorted();
   double weight(std::int64_t i);  // of the i-th in order; sorts up to there
   double total();
 
+  const KernelTable* kernels_;
   std::span<const float> logits_;
-  std::vector<float> edited_;       // [n_vocab]
-  std::vector<float> block_max_;    // [ceil(n_vocab / 64)]
-  std::vector<float> block_order_;  // the same, for selecting
-  std::vector<Candidate> sorted_;   // the first n_sorted_ in order
-  std::vector<double> weights_;     // of the first n_weights_ at this temperature
-  std::int64_t n_admissible_ = 0;   // logits that are not -inf
+  std::vector<float> edited_;             // [n_vocab]
+  std::vector<float> block_max_;          // [ceil(n_vocab / 64)]
+  std::vector<float> block_order_;        // the same, for selecting
+  std::vector<Candidate> sorted_;         // the first n_sorted_ in order
+  std::unique_ptr<Candidate[]> sorting_;  // [n_vocab]
+  std::vector<double> weights_;           // of the first n_weights_ at this temperature
+  std::int64_t n_admissible_ = 0;         // logits that are not -inf
   std::int64_t n_kept_ = 0, n_sorted_ = 0, n_weights_ = 0;
   float largest_ = 0;
   double temperature_ = 1, total_ = 0;  // total_ <= 0: not known

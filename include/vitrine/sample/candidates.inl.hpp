@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "vitrine/core/error.hpp"
 #include "vitrine/core/exact_math.hpp"
+#include "vitrine/core/float16.hpp"
 #include "vitrine/sample/candidates.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -16,53 +18,23 @@ namespace candidates_detail {
 
 inline constexpr float infinity = std::numeric_limits<float>::infinity();
 
-struct BlockFacts {
-  float largest = -infinity;
-  std::int32_t n_nan = 0, n_admissible = 0;
-};
-
-// Sixteen independent columns, so that the compiler turns the loop into vector code without changing its meaning; the
-// maximum and the counts are exact in any order.
-inline BlockFacts scan_block(const float* x, std::int64_t n) {
-  BlockFacts facts;
-  std::int64_t i = 0;
-  if (n >= 16) {
-    float largest[16];
-    std::int32_t n_nan[16] = {}, n_admissible[16] = {};
-    for (int lane = 0; lane < 16; ++lane) largest[lane] = -infinity;
-    for (; i + 16 <= n; i += 16) {
-      for (int lane = 0; lane < 16; ++lane) {
-        const float value = x[i + lane];
-        largest[lane] = value > largest[lane] ? value : largest[lane];
-        n_nan[lane] += value != value;
-        n_admissible[lane] += value > -infinity;
-      }
-    }
-    for (int lane = 0; lane < 16; ++lane) {
-      facts.largest = largest[lane] > facts.largest ? largest[lane] : facts.largest;
-      facts.n_nan += n_nan[lane];
-      facts.n_admissible += n_admissible[lane];
-    }
-  }
-  for (; i < n; ++i) {
-    facts.largest = x[i] > facts.largest ? x[i] : facts.largest;
-    facts.n_nan += x[i] != x[i];
-    facts.n_admissible += x[i] > -infinity;
-  }
-  return facts;
+// Smaller for a greater float; equal for +0 and -0, as they are to a comparison.
+inline std::uint32_t descending_key(float value) {
+  const std::uint32_t bits = float_to_bits(value + 0.0f);
+  return bits & 0x80000000u ? bits : ~(bits | 0x80000000u);
 }
 
 }  // namespace candidates_detail
 
-VITRINE_INLINE Candidates::Candidates(std::int64_t n_vocab) {
-  check(n_vocab >= 1 && n_vocab <= (std::numeric_limits<Token>::max)(), ErrorKind::bad_argument,
-        "n_vocab: expected at least 1, got ", n_vocab);
+VITRINE_INLINE Candidates::Candidates(std::int64_t n_vocab, const KernelTable& table) : kernels_(&table) {
+  check(n_vocab >= 1 && n_vocab < (1 << 28), ErrorKind::bad_argument, "n_vocab: expected 1 to 2^28 - 1, got ", n_vocab);
   const auto n = std::size_t(n_vocab), n_blocks = (n + std::size_t(block) - 1) / std::size_t(block);
   edited_.resize(n);
   block_max_.resize(n_blocks);
   block_order_.resize(n_blocks);
   sorted_.reserve(n);
   weights_.reserve(n);
+  sorting_ = std::make_unique_for_overwrite<Candidate[]>(n);  // its pages are touched when it is used
 }
 
 VITRINE_INLINE void Candidates::reset(std::span<const float> logits) {
@@ -73,18 +45,11 @@ VITRINE_INLINE void Candidates::reset(std::span<const float> logits) {
   n_sorted_ = n_weights_ = 0;
   temperature_ = 1;
   total_ = 0;
-  largest_ = -infinity;
-  std::int64_t n_nan = 0;
-  n_admissible_ = 0;
   const auto n = std::int64_t(logits.size());
-  for (std::int64_t b = 0; b * block < n; ++b) {
-    const auto facts = candidates_detail::scan_block(logits.data() + b * block, (std::min)(block, n - b * block));
-    block_max_[std::size_t(b)] = facts.largest;
-    largest_ = facts.largest > largest_ ? facts.largest : largest_;
-    n_nan += facts.n_nan;
-    n_admissible_ += facts.n_admissible;
-  }
-  check(n_nan == 0, ErrorKind::numeric_failure, "logits: ", n_nan, " of ", n, " are NaN");
+  const auto facts = kernels_->sampling.scan(logits.data(), n, block_max_.data());
+  largest_ = facts.largest;
+  n_admissible_ = facts.n_admissible;
+  check(facts.n_nan == 0, ErrorKind::numeric_failure, "logits: ", facts.n_nan, " of ", n, " are NaN");
   check(n_admissible_ > 0, ErrorKind::numeric_failure, "logits: no admissible token, all ", n, " are -inf");
   n_kept_ = n_admissible_;
   if (largest_ == infinity) {
@@ -92,6 +57,22 @@ VITRINE_INLINE void Candidates::reset(std::span<const float> logits) {
     check(count == 1, ErrorKind::numeric_failure, "logits: ", count, " of ", n, " are +inf");
     n_kept_ = 1;
   }
+}
+
+// Three stable passes over 11 bits of the key; the candidates come in ascending order of id, so ties stay in it.
+VITRINE_INLINE void Candidates::radix_sort() {
+  Candidate *from = sorted_.data(), *to = sorting_.get();
+  const std::size_t n = sorted_.size();
+  for (int shift = 0; shift < 33; shift += 11) {
+    const auto digit = [&](const Candidate& c) { return candidates_detail::descending_key(c.logit) >> shift & 2047u; };
+    std::uint32_t place[2048] = {};
+    for (std::size_t i = 0; i < n; ++i) ++place[digit(from[i])];
+    std::uint32_t sum = 0;
+    for (auto& entry : place) sum += std::exchange(entry, sum);
+    for (std::size_t i = 0; i < n; ++i) to[place[digit(from[i])]++] = from[i];
+    std::swap(from, to);
+  }
+  std::copy(from, from + n, sorted_.data());  // three passes: the result is in the other buffer
 }
 
 VITRINE_INLINE void Candidates::sort_first(std::int64_t n) {
@@ -114,42 +95,59 @@ VITRINE_INLINE void Candidates::sort_first(std::int64_t n) {
     for (std::int64_t i = b * block; i < end; ++i)
       if (logits_[std::size_t(i)] >= least) sorted_.push_back({logits_[std::size_t(i)], Token(i)});
   }
-  const auto before = [](const Candidate& a, const Candidate& b) {
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+  constexpr std::size_t many = 4096;
+  if (sorted_.size() >= many && target > std::int64_t(many) / 4) {
+    radix_sort();
+  } else {
+    const auto before = [](const Candidate& a, const Candidate& b) {
+      return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+    };
+    const auto end = sorted_.begin() + target;
+    if (end != sorted_.end()) std::nth_element(sorted_.begin(), end, sorted_.end(), before);
+    std::sort(sorted_.begin(), end, before);
+    sorted_.erase(end, sorted_.end());
+  }
+  n_sorted_ = (std::min)(std::int64_t(sorted_.size()), n_kept_);
+}
+
+// The first few thousand in double, where every digit may matter to a cut; the long tail in float, sixteen at a time.
+VITRINE_INLINE void Candidates::weigh_sorted() {
+  constexpr std::int64_t precise = 4096;
+  weights_.resize(std::size_t(n_sorted_));
+  const auto distance = [&](std::int64_t i) {
+    // +inf - +inf would be NaN; that candidate is alone.
+    return i == 0 ? 0 : (double(sorted_[std::size_t(i)].logit) - double(largest_)) / temperature_;
   };
-  const auto end = sorted_.begin() + target;
-  if (end != sorted_.end()) std::nth_element(sorted_.begin(), end, sorted_.end(), before);
-  std::sort(sorted_.begin(), end, before);
-  n_sorted_ = target;
+  std::int64_t i = n_weights_;
+  for (; i < (std::min)(n_sorted_, precise); ++i) weights_[std::size_t(i)] = exact::exp(distance(i));
+  float terms[256];
+  while (i < n_sorted_) {
+    const std::int64_t n = (std::min)(n_sorted_ - i, std::int64_t(256));
+    for (std::int64_t k = 0; k < n; ++k) terms[k] = float(distance(i + k));
+    kernels_->elementwise.exp(terms, terms, n);
+    for (std::int64_t k = 0; k < n; ++k) weights_[std::size_t(i + k)] = double(terms[k]);
+    i += n;
+  }
+  n_weights_ = n_sorted_;
 }
 
 VITRINE_INLINE double Candidates::weight(std::int64_t i) {
   sort_first(i + 1);
-  if (i >= n_weights_) {
-    weights_.resize(std::size_t(n_sorted_));
-    for (; n_weights_ < n_sorted_; ++n_weights_) {
-      const double distance = double(sorted_[std::size_t(n_weights_)].logit) - double(largest_);
-      // +inf - +inf would be NaN; that candidate is alone.
-      weights_[std::size_t(n_weights_)] = n_weights_ == 0 ? 1.0 : exact::exp(distance / temperature_);
-    }
-  }
+  if (i >= n_weights_) weigh_sorted();
   return weights_[std::size_t(i)];
 }
 
 VITRINE_INLINE double Candidates::total() {
   if (total_ > 0) return total_;
-  double sum = 0;
-  if (n_kept_ < n_admissible_ || n_kept_ == 1) {
-    for (std::int64_t i = 0; i < n_kept_; ++i) sum += weight(i);
+  total_ = 0;
+  const bool in_float_range = temperature_ > 1e-30 && temperature_ < 1e30;
+  if (n_kept_ == n_admissible_ && n_kept_ > 1 && in_float_range) {
+    const auto n = std::int64_t(logits_.size());
+    total_ = kernels_->sampling.mass(logits_.data(), n, largest_, float(temperature_));
   } else {
-    double lanes[16] = {};
-    for (std::size_t i = 0; i < logits_.size(); ++i)
-      lanes[i % 16] += exact::exp((double(logits_[i]) - double(largest_)) / temperature_);
-    for (int width = 8; width >= 1; width /= 2)
-      for (int lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
-    sum = lanes[0];
+    for (std::int64_t i = 0; i < n_kept_; ++i) total_ += weight(i);
   }
-  return total_ = sum;
+  return total_;
 }
 
 VITRINE_INLINE void Candidates::divide_by(double temperature) {

@@ -10,6 +10,7 @@
 #include "vitrine/simd/convert_kernels.hpp"
 #include "vitrine/simd/elementwise_kernels.hpp"
 #include "vitrine/simd/linear_kernels.hpp"
+#include "vitrine/simd/sampling_kernels.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -22,6 +23,7 @@ struct KernelTable {
   LinearKernels linear;
   ElementwiseKernels elementwise;
   AttentionKernels attention;
+  SamplingKernels sampling;
 };
 
 VITRINE_NAMESPACE_END

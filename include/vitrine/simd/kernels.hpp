@@ -16,6 +16,7 @@
 #include "vitrine/simd/isa.hpp"
 #include "vitrine/simd/kernel_table.hpp"
 #include "vitrine/simd/linear_bodies.hpp"
+#include "vitrine/simd/sampling_bodies.hpp"
 
 #define VITRINE_STRINGIZE(name) VITRINE_STRINGIZE_EXPANDED(name)
 #define VITRINE_STRINGIZE_EXPANDED(name) #name
@@ -27,7 +28,8 @@ inline constexpr KernelTable table = {.name = VITRINE_STRINGIZE(VITRINE_ISA),
                                       .convert = convert_kernels(),
                                       .linear = linear_kernels(),
                                       .elementwise = elementwise_kernels(),
-                                      .attention = attention_kernels()};
+                                      .attention = attention_kernels(),
+                                      .sampling = sampling_kernels()};
 
 // The one function that a unit exports.
 VITRINE_INLINE const KernelTable& kernel_table() { return table; }

@@ -1,0 +1,71 @@
+// Bodies of sampling_kernels.hpp, written over the lanes.
+#pragma once
+
+#include "vitrine/simd/lanes.hpp"
+#include "vitrine/simd/sampling_kernels.hpp"
+#include "vitrine/simd/vmath.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+namespace sampling_detail {
+
+inline SamplingKernels::Facts scan(const float* x, std::int64_t n, float* block_max) {
+  const f32x16 none = from_bits(broadcast_i32(std::int32_t(0xff800000))), one = broadcast(1.0f);
+  f32x16 largest = none, n_number = zero(), n_admissible = zero();
+  for (std::int64_t begin = 0; begin < n; begin += SamplingKernels::block) {
+    f32x16 largest_here = none;
+    const auto look = [&](f32x16 a) {
+      n_number = n_number + select(equal(a, a), one, zero());
+      n_admissible = n_admissible + select(greater(a, none), one, zero());
+      largest_here = max(a, largest_here);
+    };
+    const std::int64_t end = begin + SamplingKernels::block < n ? begin + SamplingKernels::block : n;
+    std::int64_t i = begin;
+    for (; i + 16 <= end; i += 16) look(load(x + i));
+    if (i < end) {
+      // Lanes beyond the end count as numbers, which is put right below, and are not admissible.
+      look(select(first_lanes(int(end - i)), load_part(x + i, int(end - i)), none));
+    }
+    block_max[begin / SamplingKernels::block] = hmax(largest_here);
+    largest = max(largest_here, largest);
+  }
+  const std::int64_t counted = (n + 15) / 16 * 16;
+  float numbers[16], admissible[16];  // each below 2^24, hence exact
+  store(numbers, n_number);
+  store(admissible, n_admissible);
+  SamplingKernels::Facts facts{hmax(largest), counted, 0};
+  for (int lane = 0; lane < 16; ++lane) {
+    facts.n_nan -= std::int64_t(numbers[lane]);
+    facts.n_admissible += std::int64_t(admissible[lane]);
+  }
+  return facts;
+}
+
+inline double mass(const float* x, std::int64_t n, float largest, float temperature) {
+  constexpr std::int64_t stretch = 16 * 64;
+  const f32x16 offset = broadcast(largest), divisor = broadcast(temperature);
+  double total[16] = {};
+  for (std::int64_t begin = 0; begin < n; begin += stretch) {
+    const std::int64_t end = begin + stretch < n ? begin + stretch : n;
+    f32x16 sum = zero();
+    std::int64_t i = begin;
+    for (; i + 16 <= end; i += 16) sum = sum + exp((load(x + i) - offset) / divisor);
+    if (i < end) {
+      const auto rest = int(end - i);
+      const f32x16 terms = exp((load_part(x + i, rest) - offset) / divisor);
+      sum = sum + select(first_lanes(rest), terms, zero());
+    }
+    float lanes[16];
+    store(lanes, sum);
+    for (int lane = 0; lane < 16; ++lane) total[lane] += double(lanes[lane]);
+  }
+  for (int width = 8; width >= 1; width /= 2)
+    for (int lane = 0; lane < width; ++lane) total[lane] += total[lane + width];
+  return total[0];
+}
+
+}  // namespace sampling_detail
+
+constexpr SamplingKernels sampling_kernels() { return {.scan = sampling_detail::scan, .mass = sampling_detail::mass}; }
+
+VITRINE_ISA_NAMESPACE_END

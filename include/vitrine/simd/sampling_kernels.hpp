@@ -1,0 +1,25 @@
+// Kernel entries: passes over the logits of a whole vocabulary, for the choice of a token.
+#pragma once
+
+#include <cstdint>
+
+#include "vitrine/core/config.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+struct SamplingKernels {
+  static constexpr std::int64_t block = 64;
+
+  struct Facts {
+    float largest;                     // -infinity if there is nothing above; NaN is never the largest
+    std::int64_t n_nan, n_admissible;  // admissible: above -infinity
+  };
+  // x [n]; block_max [ceil(n / 64)] takes the largest of each 64. n < 2^28.
+  Facts (*scan)(const float* x, std::int64_t n, float* block_max);
+
+  // Sum of exp((x[i] - largest) / temperature), in 16 lanes by i mod 16; each lane adds 64 terms in float before it
+  // goes on in double. Elements at -infinity add 0. largest must be finite, temperature positive.
+  double (*mass)(const float* x, std::int64_t n, float largest, float temperature);
+};
+
+VITRINE_NAMESPACE_END
