@@ -90,10 +90,11 @@ class Loader {
     report(0);
     for (const auto& tensor : plan) {
       if (PackedMatrix* const matrix = matrix_of(weights, tensor.slot, tensor.layer))
-        load_matrix(tensor, *matrix);
+        plan_matrix(tensor, *matrix);
       else
         load_vector(tensor, vector_of(weights, tensor.slot, tensor.layer));
     }
+    run_jobs();
     return weights;
   }
 
@@ -116,32 +117,49 @@ class Loader {
     report(std::int64_t(source.n_bytes));
   }
 
-  // Panel by panel over the team, in batches, so that progress is told and pages are given back in between.
-  void load_matrix(const PlannedTensor& tensor, PackedMatrix& out) {
-    constexpr std::int64_t batch_bytes = 16 << 20, chunk_bytes = 256 << 10;
+  // A few panels of one matrix: what a thread takes at a time.
+  struct Job {
+    PackedMatrix* matrix;
+    const SourceTensor* source;
+    std::vector<std::int64_t> order;  // of the matrix's rows; empty: as in the file
+    std::int64_t first_panel, last_panel;
+    std::uint64_t offset, n_bytes;  // of the rows in the file, but for their order
+  };
+
+  // Splits a matrix into jobs. They are run once enough have gathered: regions of the team are few and long, yet short
+  // enough for progress to be told and pages to be given back in between.
+  void plan_matrix(const PlannedTensor& tensor, PackedMatrix& matrix) {
+    constexpr std::int64_t batch_bytes = 8 << 20, job_bytes = 256 << 10;
     const SourceTensor& source = *tensor.source;
-    const std::int64_t n_rows = source.shape[0], n_cols = source.shape[1];
+    const std::int64_t n_rows = source.shape[0];
+    matrix = PackedMatrix(*source.type, n_rows, source.shape[1]);
     const auto order = row_order(tensor.slot, n_rows);
-    PackedMatrix matrix(*source.type, n_rows, n_cols);
-    const std::int64_t n_panels = matrix.n_panels(), row_bytes = std::int64_t(source.n_bytes) / n_rows;
-    const std::int64_t batch = (std::max)(batch_bytes / (panel_rows * row_bytes), std::int64_t{1});
-    const std::int64_t chunk = (std::max)(chunk_bytes / (panel_rows * row_bytes), std::int64_t{1});
-    std::int64_t done = 0;
-    for (std::int64_t first = 0; first < n_panels; first += batch) {
-      const std::int64_t last = (std::min)(first + batch, n_panels);
-      source.file->check_size();
-      team_.run([&](Worker& worker) {
-        worker.for_chunks(last - first, chunk, [&](std::int64_t begin, std::int64_t end) {
-          matrix.pack_panels(first + begin, first + end, source.data(), order.empty() ? nullptr : order.data());
-        });
-      });
-      const std::int64_t now = (std::min)(last * panel_rows, n_rows) * row_bytes;
-      if (order.empty()) source.file->drop(source.offset + std::uint64_t(done), std::uint64_t(now - done));
-      report(now - done);
-      done = now;
+    const std::int64_t row_bytes = std::int64_t(matrix.row_bytes());
+    const std::int64_t n_panels = (std::max)(job_bytes / (panel_rows * row_bytes), std::int64_t{1});
+    for (std::int64_t first = 0; first < matrix.n_panels(); first += n_panels) {
+      const std::int64_t last = (std::min)(first + n_panels, matrix.n_panels());
+      const std::int64_t begin = first * panel_rows * row_bytes,
+                         end = (std::min)(last * panel_rows, n_rows) * row_bytes;
+      jobs_.push_back(
+          {&matrix, &source, order, first, last, source.offset + std::uint64_t(begin), std::uint64_t(end - begin)});
+      gathered_ += end - begin;
+      if (gathered_ >= batch_bytes) run_jobs();
     }
-    if (!order.empty()) source.file->drop(source.offset, source.n_bytes);
-    out = std::move(matrix);
+  }
+
+  void run_jobs() {
+    for (const Job& job : jobs_) job.source->file->check_size();
+    team_.run([&](Worker& worker) {
+      worker.for_chunks(std::int64_t(jobs_.size()), 1, [&](std::int64_t begin, std::int64_t) {
+        const Job& job = jobs_[std::size_t(begin)];
+        job.matrix->pack_panels(job.first_panel, job.last_panel, job.source->data(),
+                                job.order.empty() ? nullptr : job.order.data());
+      });
+    });
+    // Rows in another order may read these pages again: they then come from the system's cache.
+    for (const Job& job : jobs_) job.source->file->drop(job.offset, job.n_bytes);
+    jobs_.clear();
+    report(std::exchange(gathered_, 0));
   }
 
   void report(std::int64_t n_bytes) {
@@ -153,7 +171,8 @@ class Loader {
   const LoadOptions& options_;
   Team team_;
   bool interleaved_, norms_less_one_;
-  std::int64_t done_ = 0, total_ = 0;
+  std::vector<Job> jobs_;
+  std::int64_t gathered_ = 0, done_ = 0, total_ = 0;
 };
 
 template <class File>
