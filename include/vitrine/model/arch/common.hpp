@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "vitrine/core/error.hpp"
-#include "vitrine/model/architecture.hpp"
+#include "vitrine/model/arch/description.hpp"
 #include "vitrine/model/byte_reader.hpp"
 
 VITRINE_NAMESPACE_BEGIN
