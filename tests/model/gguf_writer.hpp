@@ -1,6 +1,8 @@
 // Writes small GGUF files in memory, good ones and bad ones, and other helpers of the tests of file formats.
 #pragma once
 
+#include <time.h>
+
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -59,6 +61,13 @@ inline void write_file(const std::filesystem::path& path, std::string_view bytes
   std::ofstream out(path, std::ios::binary);
   out.write(bytes.data(), std::streamsize(bytes.size()));
   if (!out) throw std::runtime_error("cannot write " + path.string());
+}
+
+// Seconds of processor time of this thread: a test of effort that a busy machine does not disturb.
+inline double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
 // A folder of its own, removed at the end.

@@ -164,6 +164,44 @@ TEST_CASE("Linear RoPE scaling is read from GGUF in its three spellings") {
   }
 }
 
+TEST_CASE("Gemma 3's windows, bases and scale as GGUF states them") {
+  const auto gemma = [](std::uint32_t n_layer) {
+    GgufWriter writer;
+    writer.text("general.architecture", "gemma3").u32("gemma3.block_count", n_layer).u32("gemma3.context_length", 64);
+    writer.u32("gemma3.embedding_length", 64)
+        .u32("gemma3.feed_forward_length", 8)
+        .u32("gemma3.attention.head_count", 4);
+    writer.u32("gemma3.attention.key_length", 8).u32("gemma3.attention.value_length", 8);
+    writer.f32("gemma3.attention.layer_norm_rms_epsilon", 1e-6f).f32("gemma3.rope.freq_base", 1e6f);
+    return writer.u32("gemma3.attention.sliding_window", 16).tensor("token_embd.weight", {64, 10});
+  };
+  const auto config_of = [](const GgufWriter& writer) { return vitrine::config_from_gguf(parse_gguf(writer.file())); };
+  const auto windows = [&](const GgufWriter& writer) {
+    std::string text;
+    for (const auto& layer : config_of(writer).layers) text += layer.window == 16 ? 'w' : layer.window == 0 ? '-' : '?';
+    return text;
+  };
+  CHECK(windows(gemma(13)) == "wwwww-wwwww-w");
+  CHECK(windows(gemma(7).u32("gemma3.attention.sliding_window_pattern", 3)) == "ww-ww-w");
+  const auto pattern = Bytes().number(7u).number(std::uint64_t{3}).raw(std::string_view("\1\0\1", 3)).data;
+  CHECK(windows(gemma(3).value("gemma3.attention.sliding_window_pattern", vitrine::GgufType::array, pattern)) == "w-w");
+  CHECK_THAT(gguf_refusal(gemma(4).value("gemma3.attention.sliding_window_pattern", vitrine::GgufType::array, pattern)),
+             Catch::Contains("expected 4 BOOL, got 3"));
+  CHECK_THAT(gguf_refusal(gemma(4).remove("gemma3.attention.sliding_window")),
+             Catch::Contains("sliding_window' is missing"));
+
+  auto scaled = config_of(gemma(7).text("gemma3.rope.scaling.type", "linear").f32("gemma3.rope.scaling.factor", 8));
+  CHECK(scaled.rope[std::size_t(scaled.layers[5].rope)].factor == 8.0f);
+  CHECK(scaled.rope[std::size_t(scaled.layers[5].rope)].theta == 1e6f);
+  CHECK(scaled.rope[std::size_t(scaled.layers[4].rope)].scaling == RopeScaling::none);
+  CHECK(scaled.rope[std::size_t(scaled.layers[4].rope)].theta == 1e4f);
+  const auto other_base = config_of(gemma(7).f32("gemma3.rope.freq_base_swa", 500));
+  CHECK(other_base.rope[std::size_t(other_base.layers[0].rope)].theta == 500.0f);
+  CHECK(config_of(gemma(7)).attention_scale == float(1 / std::sqrt(8.0)));
+  CHECK(config_of(gemma(62)).attention_scale == 0.25f);  // the 27B: d_model / n_head, not the size of a head
+  CHECK(config_of(gemma(7)).embedding_scale == 8.0f);
+}
+
 TEST_CASE("config.json that is wrong or not understood is refused by key") {
   struct Case {
     const char *folder, *key, *value, *message;

@@ -2,7 +2,6 @@
 #include <sys/resource.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 
 #include "gguf_writer.hpp"
 #include "vitrine/core/error.hpp"
@@ -219,12 +218,12 @@ TEST_CASE("Hostile GGUF files are refused by name, quickly and without much memo
   for (const auto& hostile : cases) {
     INFO(hostile.what);
     const long before = peak_kilobytes();
-    const auto start = std::chrono::steady_clock::now();
+    const double start = processor_seconds();
     const std::string message = refusal(hostile.bytes);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const double took = processor_seconds() - start;
     CHECK_THAT(message, Catch::Contains(hostile.message));
     CHECK(peak_kilobytes() - before < 16 * 1024);
-    CHECK(took.count() < 0.1);
+    CHECK(took < 0.1);
   }
 }
 
@@ -272,6 +271,30 @@ TEST_CASE("A file cut while it is open is noticed before it is touched") {
   std::filesystem::resize_file(folder.path / "a.gguf", 10);
   CHECK_THROWS_AS(file.parts().front().check_size(), Error);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need address space beyond any limit
+TEST_CASE("A file that does not fit the address space is an Error that says so") {
+  const TemporaryFolder folder;
+  write_file(folder.path / "a.gguf", example().file());
+  std::filesystem::resize_file(folder.path / "a.gguf", std::uintmax_t{1} << 38);  // a hole: it takes no disk space
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  rlimit limited = before;
+  limited.rlim_cur = rlim_t{1} << 37;
+  REQUIRE(setrlimit(RLIMIT_AS, &limited) == 0);
+  rlimit effective{};
+  getrlimit(RLIMIT_AS, &effective);
+  if (effective.rlim_cur != limited.rlim_cur) return;  // emulators may not do it
+  auto kind = ErrorKind::numeric_failure;
+  try {
+    GgufFile::open(folder.path / "a.gguf");
+  } catch (const Error& error) {
+    kind = error.kind();
+  }
+  setrlimit(RLIMIT_AS, &before);
+  CHECK(kind == ErrorKind::out_of_memory);
+}
+#endif
 
 TEST_CASE("A split model is opened by its first part") {
   const TemporaryFolder folder;

@@ -1,6 +1,5 @@
 // safetensors files: good ones are read, lying ones are refused.
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "gguf_writer.hpp"
@@ -106,10 +105,10 @@ TEST_CASE("Lying safetensors headers are refused, quickly") {
   };
   for (const auto& hostile : cases) {
     INFO(hostile.what);
-    const auto start = std::chrono::steady_clock::now();
+    const double start = processor_seconds();
     const auto message = refusal([&] { parse(hostile.bytes); });
     CHECK_THAT(message, Catch::Contains(hostile.message));
-    CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 0.1);
+    CHECK(processor_seconds() - start < 0.1);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "vitrine/core/config.hpp"
@@ -31,6 +32,8 @@ ModelConfig config_from_gguf(const GgufFile& file);
 ModelConfig config_from_hf(const HfConfig& config);
 // Of a GGUF file, or of a folder with config.json.
 ModelConfig read_config(const std::filesystem::path& path);
+// The folder that a path means if it means a folder with config.json: itself, or that of its *.safetensors or *.json.
+std::optional<std::filesystem::path> model_folder(const std::filesystem::path& path);
 
 // Rows and columns ([n, 0] for a vector of n) that the tensor of a slot must have.
 struct SlotShape {

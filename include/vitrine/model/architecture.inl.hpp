@@ -49,12 +49,20 @@ VITRINE_INLINE ModelConfig config_from_hf(const HfConfig& config) {
   return out;
 }
 
-VITRINE_INLINE ModelConfig read_config(const std::filesystem::path& path) {
+VITRINE_INLINE std::optional<std::filesystem::path> model_folder(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return config_from_gguf(GgufFile::open(path));
-  ModelConfig config = config_from_hf(HfConfig::open(path / "config.json"));
+  if (std::filesystem::is_directory(path, ignored)) return path;
+  if (path.extension() != ".safetensors" && path.extension() != ".json") return std::nullopt;
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+VITRINE_INLINE ModelConfig read_config(const std::filesystem::path& path) {
+  const auto folder = model_folder(path);
+  if (!folder) return config_from_gguf(GgufFile::open(path));
+  ModelConfig config = config_from_hf(HfConfig::open(*folder / "config.json"));
+  std::error_code ignored;
   if (config.name.empty())
-    config.name = std::filesystem::absolute(path, ignored).lexically_normal().filename().string();
+    config.name = std::filesystem::absolute(*folder, ignored).lexically_normal().filename().string();
   return config;
 }
 

@@ -32,8 +32,9 @@ struct LoadedModel {
   std::vector<std::string> notices;  // for people: what was done in another way than usual
 };
 
-// `path`: a GGUF file (the first of a split model), or a folder with config.json and *.safetensors. Throws Error, whose
-// message names the file and the tensor or key: io, bad_file, unsupported, out_of_memory; bad_argument for the options.
+// `path`: a GGUF file (the first of a split model), or a folder with config.json and *.safetensors (or one of these
+// files). Throws Error, whose message names the file and the tensor or key: io, bad_file, unsupported, out_of_memory;
+// bad_argument for the options.
 LoadedModel load_model_files(const std::filesystem::path& path, const LoadOptions& options = {});
 
 // The same of files that are already open. `check_model_tensors` does all the checks and reads no weights.

@@ -211,8 +211,7 @@ VITRINE_INLINE void check_model_tensors(const GgufFile& file) {
 
 VITRINE_INLINE LoadedModel load_model_files(const std::filesystem::path& path, const LoadOptions& options) {
   try {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) return loader_detail::load_folder(path, options);
+    if (const auto folder = model_folder(path)) return loader_detail::load_folder(*folder, options);
     return load_gguf(GgufFile::open(path, options.try_map), options);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorKind::out_of_memory, path.string() + ": not enough memory to load this model");
