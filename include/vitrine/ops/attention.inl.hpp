@@ -112,7 +112,9 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
       shape.n_head * n_tokens * n_spans * partial <= scratch.partial_floats()) {
     float* partials = scratch.partials(worker.next_turn());
     const std::int64_t span_stride = tiles.n_rows * partial;  // [kv_head][span][row][partial]
-    worker.for_chunks(n_kv_head * n_spans * tiles.n_tiles, 1, [&](std::int64_t begin, std::int64_t end) {
+    // Neighbouring spans stay with one thread, which asks for the next one's keys while it mixes this one's values.
+    const std::int64_t n_tasks = n_kv_head * n_spans * tiles.n_tiles;
+    worker.for_chunks(n_tasks, divide_up(n_tasks, 6 * n_threads), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t tile = task % tiles.n_tiles, place = task / tiles.n_tiles;
         const std::int64_t kv_head = place / n_spans, first = tiles.begin(tile);

@@ -90,18 +90,19 @@ inline void pack_queries(const AttentionRows& rows, const Groups& groups, float*
 }
 
 template <class Element, int rows_at_most, int panels_at_most>
-inline void score_group(const typename Element::Type* k, std::int64_t n_panels, std::int64_t n_rows,
-                        std::int64_t head_dim, const float* q, float scale, float* scores, bool reversed) {
+inline void score_group(const typename Element::Type* k, const typename Element::Type* ahead, std::int64_t n_panels,
+                        std::int64_t n_rows, std::int64_t head_dim, const float* q, float scale, float* scores,
+                        bool reversed) {
   with_rows<rows_at_most>(n_rows, [&]<int R>() {
     constexpr int P = beside(R, panels_at_most);
     std::int64_t p = 0;
     for (; p + P <= n_panels; p += P) {
-      score_tile<Element, R, P>(k + p * panel_keys * head_dim, head_dim, q, scale, scores + p * panel_keys,
-                                score_stride, reversed);
+      score_tile<Element, R, P>(k + p * panel_keys * head_dim, ahead + p * panel_keys * head_dim, head_dim, q, scale,
+                                scores + p * panel_keys, score_stride, reversed);
     }
     for (; P > 1 && p < n_panels; ++p) {
-      score_tile<Element, R, 1>(k + p * panel_keys * head_dim, head_dim, q, scale, scores + p * panel_keys,
-                                score_stride, reversed);
+      score_tile<Element, R, 1>(k + p * panel_keys * head_dim, ahead + p * panel_keys * head_dim, head_dim, q, scale,
+                                scores + p * panel_keys, score_stride, reversed);
     }
   });
 }
@@ -117,12 +118,17 @@ inline void score_span(const AttentionRows& rows, const AttentionCache& cache, s
                        const Groups& groups, Keys all, const Scratch& scratch) {
   const std::int64_t head_dim = rows.head_dim;
   const bool reversed = rows.n_rows > max_direct_rows;
+  const std::int64_t first_block = span * 4 + all.begin / block_keys;
   std::int64_t n_panels = 0;
   for (std::int64_t panel = all.begin / panel_keys; panel * panel_keys < all.end; panel += n_panels) {
     const std::int64_t block_end = (panel / 4 + 1) * 4, panels_end = (all.end + panel_keys - 1) / panel_keys;
     n_panels = least(least(panels_end, block_end) - panel, direct ? 4 : 2);
-    const typename Element::Type* k =
-        at<Element>(cache, span * 4 + panel / 4, cache.k_offset) + panel % 4 * panel_keys * head_dim;
+    const std::int64_t block = span * 4 + panel / 4, within = panel % 4 * panel_keys * head_dim;
+    const typename Element::Type* k = at<Element>(cache, block, cache.k_offset) + within;
+    // While these scores are computed: the next block's keys, or after the last one the first values.
+    const typename Element::Type* ahead = block_end * panel_keys < all.end
+                                              ? at<Element>(cache, block + 1, cache.k_offset) + within
+                                              : at<Element>(cache, first_block, cache.v_offset) + within;
     if (!direct) {
       for (std::int64_t i = 0; i < n_panels * head_dim; ++i) store(scratch.keys + 16 * i, Element::read(k + 16 * i));
     }
@@ -133,9 +139,11 @@ inline void score_span(const AttentionRows& rows, const AttentionCache& cache, s
       const float* q = scratch.queries + first * head_dim;
       float* scores = scratch.scores + first * score_stride + panel * panel_keys;
       if (direct) {
-        score_group<Element, direct_group_rows, 4>(k, n_panels, n, head_dim, q, rows.scale, scores, reversed);
+        score_group<Element, direct_group_rows, 4>(k, g == 0 ? ahead : k, n_panels, n, head_dim, q, rows.scale, scores,
+                                                   reversed);
       } else {
-        score_group<ElementF32, group_rows, 2>(scratch.keys, n_panels, n, head_dim, q, rows.scale, scores, reversed);
+        score_group<ElementConverted, group_rows, 2>(scratch.keys, scratch.keys, n_panels, n, head_dim, q, rows.scale,
+                                                     scores, reversed);
       }
     }
   }
@@ -171,14 +179,15 @@ inline void softmax_row(float* scores, Keys keys, float* maximum, float* sum) {
 // some see (the causal and the window edge) row by row, before and after, so that each row's keys stay in order.
 template <class Element, int rows_at_most>
 inline void mix_group(const AttentionRows& rows, std::int64_t span, std::int64_t first, std::int64_t n,
-                      std::int64_t block, const typename Element::Type* v, std::int64_t v_stride,
-                      const Scratch& scratch) {
+                      std::int64_t block, const typename Element::Type* v, const typename Element::Type* ahead,
+                      std::int64_t v_stride, const Scratch& scratch) {
   const std::int64_t block_begin = block * block_keys, block_end = block_begin + block_keys;
   const auto inside = [&](std::int64_t key) { return most(block_begin, least(key, block_end)); };
   const auto some = [&]<int R>(std::int64_t row, std::int64_t begin, std::int64_t end) {
     if (begin >= end) return;
     mix_columns<Element, R, beside(R, 8)>(scratch.scores + row * score_stride + begin, score_stride,
-                                          v + (begin - block_begin) * v_stride, v_stride, end - begin,
+                                          v + (begin - block_begin) * v_stride,
+                                          ahead + (begin - block_begin) * v_stride, v_stride, end - begin,
                                           scratch.mix + row * scratch.padded, scratch.padded, scratch.padded);
   };
   const std::int64_t shared_begin = inside(visible_keys(rows, first + n - 1, span).begin);
@@ -198,9 +207,17 @@ template <class Element>
 inline void mix_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, bool direct,
                      const Groups& groups, Keys all, const Scratch& scratch) {
   const std::int64_t head_dim = rows.head_dim, padded = scratch.padded;
+  const std::int64_t last_position = rows.pos0 + (rows.first_row + rows.n_rows - 1) / rows.group;
   for (std::int64_t i = 0; i < rows.n_rows * padded; i += 16) store(scratch.mix + i, zero());
   for (std::int64_t block = all.begin / block_keys; block * block_keys < all.end; ++block) {
     const typename Element::Type* v = at<Element>(cache, span * 4 + block, cache.v_offset);
+    const std::int64_t next_key = (span * 4 + block + 1) * block_keys;
+    const typename Element::Type* ahead = v;
+    if ((block + 1) * block_keys < all.end) {
+      ahead = at<Element>(cache, span * 4 + block + 1, cache.v_offset);
+    } else if (next_key <= last_position) {  // the next span's keys: likely this thread's next task
+      ahead = at<Element>(cache, next_key / block_keys, cache.k_offset);
+    }
     if (!direct) {
       const std::int64_t begin = most(all.begin - block * block_keys, 0);
       const std::int64_t end = least(all.end - block * block_keys, block_keys);
@@ -216,10 +233,11 @@ inline void mix_span(const AttentionRows& rows, const AttentionCache& cache, std
     }
     for (std::int64_t g = 0; g < groups.n_groups; ++g) {
       if (direct) {
-        mix_group<Element, direct_group_rows>(rows, span, groups.begin(g), groups.size(g), block, v, head_dim, scratch);
+        mix_group<Element, direct_group_rows>(rows, span, groups.begin(g), groups.size(g), block, v, g == 0 ? ahead : v,
+                                              head_dim, scratch);
       } else {
-        mix_group<ElementF32, group_rows>(rows, span, groups.begin(g), groups.size(g), block, scratch.values, padded,
-                                          scratch);
+        mix_group<ElementConverted, group_rows>(rows, span, groups.begin(g), groups.size(g), block, scratch.values,
+                                                scratch.values, padded, scratch);
       }
     }
   }

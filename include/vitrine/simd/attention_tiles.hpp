@@ -31,20 +31,28 @@ constexpr int beside(int rows, int most) {
   return n;
 }
 
+// Element types of the cache. `streams`: the data comes from memory, so the tile asks for the next piece while it works
+// on this one; the hardware's own guesses do not reach across the blocks of a cache.
 struct ElementF32 {
   using Type = float;
+  static constexpr bool streams = true;
   VITRINE_FORCE_INLINE f32x16 read(const float* p) { return load(p); }
   VITRINE_FORCE_INLINE f32x16 read_part(const float* p, int n) { return load_part(p, n); }
   VITRINE_FORCE_INLINE void write_part(float* p, f32x16 a, int n) { store_part(p, a, n); }
 };
+struct ElementConverted : ElementF32 {  // K or V already in scratch
+  static constexpr bool streams = false;
+};
 struct ElementF16 {
   using Type = std::uint16_t;
+  static constexpr bool streams = true;
   VITRINE_FORCE_INLINE f32x16 read(const std::uint16_t* p) { return load_f16(p); }
   VITRINE_FORCE_INLINE f32x16 read_part(const std::uint16_t* p, int n) { return load_f16_part(p, n); }
   VITRINE_FORCE_INLINE void write_part(std::uint16_t* p, f32x16 a, int n) { store_f16_part(p, a, n); }
 };
 struct ElementBF16 {
   using Type = std::uint16_t;
+  static constexpr bool streams = true;
   VITRINE_FORCE_INLINE f32x16 read(const std::uint16_t* p) { return load_bf16(p); }
   VITRINE_FORCE_INLINE f32x16 read_part(const std::uint16_t* p, int n) { return load_bf16_part(p, n); }
   VITRINE_FORCE_INLINE void write_part(std::uint16_t* p, f32x16 a, int n) { store_bf16_part(p, a, n); }
@@ -69,13 +77,25 @@ VITRINE_FORCE_INLINE void with_rows(std::int64_t n, F f) {
   f.template operator()<most>();
 }
 
+// Asks for n elements that will be read later, one request for each cache line.
+template <class Element, int n>
+VITRINE_FORCE_INLINE void ask_for(const typename Element::Type* ahead) {
+  constexpr int bytes = n * int(sizeof(typename Element::Type));
+  if constexpr (Element::streams) {
+    repeat<(bytes + 63) / 64>(
+        [&]<int line>() { __builtin_prefetch(reinterpret_cast<const char*>(ahead) + 64 * line); });
+  }
+}
+
 // scores[r][16 p + lane] = scale * sum over d of q[d][r] * k[p][d][lane].
 template <class Element, int R, int P>
-VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, std::int64_t head_dim, const float* q,
-                                     float scale, float* scores, std::int64_t stride, bool reversed) {
+VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, const typename Element::Type* ahead,
+                                     std::int64_t head_dim, const float* q, float scale, float* scores,
+                                     std::int64_t stride, bool reversed) {
   f32x16 sum[R][P];
   repeat<R>([&]<int r>() { repeat<P>([&]<int p>() { sum[r][p] = zero(); }); });
   const auto step = [&](std::int64_t d) __attribute__((always_inline)) {
+    ask_for<Element, 16 * P>(ahead + d * 16 * P);
     f32x16 key[P];
     repeat<P>([&]<int p>() { key[p] = Element::read(k + (p * head_dim + d) * 16); });
     repeat<R>([&]<int r>() {
@@ -96,10 +116,12 @@ VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, std::int64
 // mix[r][column] += sum over keys of weights[r][key] * v[key][column], for 16 C columns.
 template <class Element, int R, int C>
 VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, const typename Element::Type* v,
-                                   std::int64_t v_stride, std::int64_t n_keys, float* mix, std::int64_t mix_stride) {
+                                   const typename Element::Type* ahead, std::int64_t v_stride, std::int64_t n_keys,
+                                   float* mix, std::int64_t mix_stride) {
   f32x16 sum[R][C];
   repeat<R>([&]<int r>() { repeat<C>([&]<int c>() { sum[r][c] = load(mix + r * mix_stride + 16 * c); }); });
   for (std::int64_t key = 0; key < n_keys; ++key) {
+    ask_for<Element, 16 * C>(ahead + key * v_stride);
     f32x16 value[C];
     repeat<C>([&]<int c>() { value[c] = Element::read(v + key * v_stride + 16 * c); });
     repeat<R>([&]<int r>() {
@@ -113,15 +135,15 @@ VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, co
 // All columns: strips of C vectors, the rest in narrower ones.
 template <class Element, int R, int C>
 inline void mix_columns(const float* weights, std::int64_t stride, const typename Element::Type* v,
-                        std::int64_t v_stride, std::int64_t n_keys, float* mix, std::int64_t mix_stride,
-                        std::int64_t n_columns) {
+                        const typename Element::Type* ahead, std::int64_t v_stride, std::int64_t n_keys, float* mix,
+                        std::int64_t mix_stride, std::int64_t n_columns) {
   std::int64_t done = 0;
   for (; done + 16 * C <= n_columns; done += 16 * C) {
-    mix_tile<Element, R, C>(weights, stride, v + done, v_stride, n_keys, mix + done, mix_stride);
+    mix_tile<Element, R, C>(weights, stride, v + done, ahead + done, v_stride, n_keys, mix + done, mix_stride);
   }
   if constexpr (C > 1) {
     if (done < n_columns) {
-      mix_columns<Element, R, C / 2>(weights, stride, v + done, v_stride, n_keys, mix + done, mix_stride,
+      mix_columns<Element, R, C / 2>(weights, stride, v + done, ahead + done, v_stride, n_keys, mix + done, mix_stride,
                                      n_columns - done);
     }
   }
