@@ -134,16 +134,21 @@ inline void score_span(const AttentionRows& rows, const AttentionCache& cache, s
     }
     for (std::int64_t g = 0; g < groups.n_groups; ++g) {
       const std::int64_t first = groups.begin(g), n = groups.size(g);
+      // Of these panels, those with a key that a row of the group sees.
       const Keys lowest = visible_keys(rows, first, span), highest = visible_keys(rows, first + n - 1, span);
-      if (highest.end <= panel * panel_keys || lowest.begin >= (panel + n_panels) * panel_keys) continue;
+      const std::int64_t begin = most(panel, lowest.begin / panel_keys);
+      const std::int64_t end = least(panel + n_panels, (highest.end + panel_keys - 1) / panel_keys);
+      if (begin >= end) continue;
+      const std::int64_t skipped = (begin - panel) * panel_keys * head_dim;
       const float* q = scratch.queries + first * head_dim;
-      float* scores = scratch.scores + first * score_stride + panel * panel_keys;
+      float* scores = scratch.scores + first * score_stride + begin * panel_keys;
       if (direct) {
-        score_group<Element, direct_group_rows, 4>(k, g == 0 ? ahead : k, n_panels, n, head_dim, q, rows.scale, scores,
-                                                   reversed);
+        score_group<Element, direct_group_rows, 4>(k + skipped, (g == 0 ? ahead : k) + skipped, end - begin, n,
+                                                   head_dim, q, rows.scale, scores, reversed);
       } else {
-        score_group<ElementConverted, group_rows, 2>(scratch.keys, scratch.keys, n_panels, n, head_dim, q, rows.scale,
-                                                     scores, reversed);
+        const float* keys = scratch.keys + skipped;
+        score_group<ElementConverted, group_rows, 2>(keys, keys, end - begin, n, head_dim, q, rows.scale, scores,
+                                                     reversed);
       }
     }
   }
@@ -176,30 +181,42 @@ inline void softmax_row(float* scores, Keys keys, float* maximum, float* sum) {
 }
 
 // Mix of the rows of one group over the keys of one block. Keys that all rows see go through the tile; those that only
-// some see (the causal and the window edge) row by row, before and after, so that each row's keys stay in order.
+// some see (the causal and the window edge) token by token, before and after, so that each row's keys stay in order.
 template <class Element, int rows_at_most>
 inline void mix_group(const AttentionRows& rows, std::int64_t span, std::int64_t first, std::int64_t n,
                       std::int64_t block, const typename Element::Type* v, const typename Element::Type* ahead,
                       std::int64_t v_stride, const Scratch& scratch) {
   const std::int64_t block_begin = block * block_keys, block_end = block_begin + block_keys;
   const auto inside = [&](std::int64_t key) { return most(block_begin, least(key, block_end)); };
-  const auto some = [&]<int R>(std::int64_t row, std::int64_t begin, std::int64_t end) {
+  const auto mix = [&](std::int64_t row, std::int64_t n_rows, std::int64_t begin, std::int64_t end) {
     if (begin >= end) return;
-    mix_columns<Element, R, beside(R, 8)>(scratch.scores + row * score_stride + begin, score_stride,
-                                          v + (begin - block_begin) * v_stride,
-                                          ahead + (begin - block_begin) * v_stride, v_stride, end - begin,
-                                          scratch.mix + row * scratch.padded, scratch.padded, scratch.padded);
+    with_rows<rows_at_most>(n_rows, [&]<int R>() {
+      const std::int64_t skipped = (begin - block_begin) * v_stride;
+      mix_columns<Element, R, beside(R, 8)>(scratch.scores + row * score_stride + begin, score_stride, v + skipped,
+                                            ahead + skipped, v_stride, end - begin, scratch.mix + row * scratch.padded,
+                                            scratch.padded, scratch.padded);
+    });
   };
-  const std::int64_t shared_begin = inside(visible_keys(rows, first + n - 1, span).begin);
-  const std::int64_t shared_end = most(shared_begin, inside(visible_keys(rows, first, span).end));
-  for (std::int64_t row = first; row < first + n; ++row) {
-    const Keys keys = visible_keys(rows, row, span);
-    some.template operator()<1>(row, inside(keys.begin), least(shared_begin, inside(keys.end)));
+  // edge(row, n_rows, keys) for the rows of each token.
+  const auto for_tokens = [&](auto edge) {
+    for (std::int64_t row = first, n_rows = 0; row < first + n; row += n_rows) {
+      n_rows = least(rows.group - (rows.first_row + row) % rows.group, first + n - row);
+      const Keys keys = visible_keys(rows, row, span);
+      edge(row, n_rows, Keys{inside(keys.begin), inside(keys.end)});
+    }
+  };
+  const Keys lowest = visible_keys(rows, first, span), highest = visible_keys(rows, first + n - 1, span);
+  const std::int64_t shared_begin = inside(highest.begin), shared_end = most(shared_begin, inside(lowest.end));
+  if (inside(lowest.begin) < shared_begin) {
+    for_tokens([&](std::int64_t row, std::int64_t n_rows, Keys keys) {
+      mix(row, n_rows, keys.begin, least(shared_begin, keys.end));
+    });
   }
-  with_rows<rows_at_most>(n, [&]<int R>() { some.template operator()<R>(first, shared_begin, shared_end); });
-  for (std::int64_t row = first; row < first + n; ++row) {
-    const Keys keys = visible_keys(rows, row, span);
-    some.template operator()<1>(row, most(shared_end, inside(keys.begin)), inside(keys.end));
+  mix(first, n, shared_begin, shared_end);
+  if (shared_end < inside(highest.end)) {
+    for_tokens([&](std::int64_t row, std::int64_t n_rows, Keys keys) {
+      mix(row, n_rows, most(shared_end, keys.begin), keys.end);
+    });
   }
 }
 

@@ -33,7 +33,7 @@ struct AttentionRows {
   float scale;
 };
 
-inline constexpr std::int64_t attention_max_rows = 48;
+inline constexpr std::int64_t attention_max_rows = 96;
 
 constexpr std::int64_t attention_padded(std::int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 // Floats of one row's result of one span: the mix [attention_padded(head_dim)], the maximum, the sum, padding.
