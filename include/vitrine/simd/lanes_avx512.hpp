@@ -96,6 +96,7 @@ VITRINE_FORCE_INLINE f32x16 operator-(f32x16 a, f32x16 b) { return {a.v - b.v}; 
 VITRINE_FORCE_INLINE f32x16 operator*(f32x16 a, f32x16 b) { return {a.v * b.v}; }
 VITRINE_FORCE_INLINE f32x16 operator/(f32x16 a, f32x16 b) { return {a.v / b.v}; }
 VITRINE_FORCE_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+VITRINE_FORCE_INLINE f32x16 negate(f32x16 a) { return {_mm512_xor_ps(a.v, _mm512_set1_ps(-0.0f))}; }
 VITRINE_FORCE_INLINE f32x16 max(f32x16 a, f32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
 VITRINE_FORCE_INLINE f32x16 min(f32x16 a, f32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }
 VITRINE_FORCE_INLINE f32x16 sqrt(f32x16 a) { return {_mm512_sqrt_ps(a.v)}; }

@@ -7,6 +7,10 @@
 #include "vitrine/core/float16.hpp"
 #include "vitrine/simd/isa.hpp"
 
+// Kernels unroll over lanes as if each operation were one instruction. Here the longer ones are calls, or the code
+// would grow to megabytes.
+#define VITRINE_OUT_OF_LINE inline __attribute__((noinline))
+
 VITRINE_ISA_NAMESPACE_BEGIN
 
 struct f32x16 {
@@ -55,10 +59,10 @@ VITRINE_FORCE_INLINE void store_part(float* p, f32x16 a, int n) {
   for (int i = 0; i < n; ++i) p[i] = a.v[i];
 }
 
-VITRINE_FORCE_INLINE f32x16 load_f16(const std::uint16_t* p) {
+VITRINE_OUT_OF_LINE f32x16 load_f16(const std::uint16_t* p) {
   return lanes_detail::each<f32x16>([&](int i) { return f16_to_f32(p[i]); });
 }
-VITRINE_FORCE_INLINE f32x16 load_f16_part(const std::uint16_t* p, int n) {
+VITRINE_OUT_OF_LINE f32x16 load_f16_part(const std::uint16_t* p, int n) {
   return lanes_detail::each<f32x16>([&](int i) { return i < n ? f16_to_f32(p[i]) : 0.0f; });
 }
 VITRINE_FORCE_INLINE f32x16 load_bf16(const std::uint16_t* p) {
@@ -67,10 +71,10 @@ VITRINE_FORCE_INLINE f32x16 load_bf16(const std::uint16_t* p) {
 VITRINE_FORCE_INLINE f32x16 load_bf16_part(const std::uint16_t* p, int n) {
   return lanes_detail::each<f32x16>([&](int i) { return i < n ? bf16_to_f32(p[i]) : 0.0f; });
 }
-VITRINE_FORCE_INLINE void store_f16_part(std::uint16_t* p, f32x16 a, int n) {
+VITRINE_OUT_OF_LINE void store_f16_part(std::uint16_t* p, f32x16 a, int n) {
   for (int i = 0; i < n; ++i) p[i] = f32_to_f16(a.v[i]);
 }
-VITRINE_FORCE_INLINE void store_bf16_part(std::uint16_t* p, f32x16 a, int n) {
+VITRINE_OUT_OF_LINE void store_bf16_part(std::uint16_t* p, f32x16 a, int n) {
   for (int i = 0; i < n; ++i) p[i] = f32_to_bf16(a.v[i]);
 }
 VITRINE_FORCE_INLINE void store_f16(std::uint16_t* p, f32x16 a) { store_f16_part(p, a, 16); }
@@ -88,8 +92,11 @@ VITRINE_FORCE_INLINE f32x16 operator*(f32x16 a, f32x16 b) {
 VITRINE_FORCE_INLINE f32x16 operator/(f32x16 a, f32x16 b) {
   return lanes_detail::each<f32x16>([&](int i) { return a.v[i] / b.v[i]; });
 }
-VITRINE_FORCE_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
+VITRINE_OUT_OF_LINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
   return lanes_detail::each<f32x16>([&](int i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
+}
+VITRINE_FORCE_INLINE f32x16 negate(f32x16 a) {
+  return lanes_detail::each<f32x16>([&](int i) { return -a.v[i]; });
 }
 VITRINE_FORCE_INLINE f32x16 max(f32x16 a, f32x16 b) {
   return lanes_detail::each<f32x16>([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
@@ -97,7 +104,7 @@ VITRINE_FORCE_INLINE f32x16 max(f32x16 a, f32x16 b) {
 VITRINE_FORCE_INLINE f32x16 min(f32x16 a, f32x16 b) {
   return lanes_detail::each<f32x16>([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
 }
-VITRINE_FORCE_INLINE f32x16 sqrt(f32x16 a) {
+VITRINE_OUT_OF_LINE f32x16 sqrt(f32x16 a) {
   return lanes_detail::each<f32x16>([&](int i) { return __builtin_sqrtf(a.v[i]); });
 }
 
@@ -130,12 +137,12 @@ VITRINE_FORCE_INLINE std::uint32_t mask_bits(mask16 mask) {
   return out;
 }
 
-VITRINE_FORCE_INLINE float hsum(f32x16 a) {
+VITRINE_OUT_OF_LINE float hsum(f32x16 a) {
   for (int step = 8; step > 0; step /= 2)
     for (int i = 0; i < step; ++i) a.v[i] = a.v[i] + a.v[i + step];
   return a.v[0];
 }
-VITRINE_FORCE_INLINE float hmax(f32x16 a) {
+VITRINE_OUT_OF_LINE float hmax(f32x16 a) {
   for (int step = 8; step > 0; step /= 2)
     for (int i = 0; i < step; ++i) a.v[i] = a.v[i] > a.v[i + step] ? a.v[i] : a.v[i + step];
   return a.v[0];
@@ -176,7 +183,7 @@ VITRINE_FORCE_INLINE i32x16 shift_right_signed(i32x16 a) {
   return lanes_detail::each<i32x16>([&](int i) { return a.v[i] >> n; });
 }
 
-VITRINE_FORCE_INLINE i32x16 to_i32(f32x16 a) {
+VITRINE_OUT_OF_LINE i32x16 to_i32(f32x16 a) {
   return lanes_detail::each<i32x16>([&](int i) { return lanes_detail::round_to_i32(a.v[i]); });
 }
 VITRINE_FORCE_INLINE f32x16 to_f32(i32x16 a) {

@@ -1,11 +1,29 @@
-// Bodies of linear_kernels.hpp, written over the lanes.
+// Bodies of linear_kernels.hpp, written over the lanes: the driver of each form, and the table.
 #pragma once
 
-#include "vitrine/simd/lanes.hpp"
+#include "vitrine/simd/linear_block256.hpp"
+#include "vitrine/simd/linear_block32.hpp"
+#include "vitrine/simd/linear_float.hpp"
 #include "vitrine/simd/linear_kernels.hpp"
+#include "vitrine/simd/quantise.hpp"
 
 VITRINE_ISA_NAMESPACE_BEGIN
 
-constexpr LinearKernels linear_kernels() { return {}; }
+constexpr LinearKernels linear_kernels() {
+  using namespace linear_detail;
+  return {.f32 = float_forms<WeightsF32>(),
+          .f16 = float_forms<WeightsF16>(),
+          .bf16 = float_forms<WeightsBF16>(),
+          .q4_0 = forms_32<Q4_0>(),
+          .q4_1 = forms_32<Q4_1>(),
+          .q5_0 = forms_32<Q5_0>(),
+          .q5_1 = forms_32<Q5_1>(),
+          .q8_0 = forms_32<Q8_0>(),
+          .q4_k = forms_256<Q4_K>(),
+          .q5_k = forms_256<Q5_K>(),
+          .q6_k = forms_256<Q6_K>(),
+          .quantise_32 = quantise_detail::quantise_32,
+          .quantise_256 = quantise_detail::quantise_256};
+}
 
 VITRINE_ISA_NAMESPACE_END

@@ -1,0 +1,70 @@
+// Linear layers: y = W x (+ bias) (+ y), for one token or many, with the same bits either way.
+//
+//   LinearInput input;  input.reserve(max_tokens, max_cols);                       // once
+//   input.prepare(worker, table, x, {&wq, &wk, &wv});  worker.sync();              // x [n_tokens, n_cols]
+//   linear(worker, table, wq, input, q);  linear(worker, table, wk, input, k);     // y [n_tokens, n_rows]
+//
+// Quantised weights read the input quantised to 8 bits, in blocks of 32 or 256 values by weight type; float weights
+// read the floats. The arithmetic is stated in simd/linear_kernels.hpp. All functions here are called by every thread
+// of a team and share the work out; none of them ends with a barrier.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/parallel.hpp"
+#include "vitrine/core/tensor.hpp"
+#include "vitrine/ops/packed_matrix.hpp"
+#include "vitrine/simd/kernel_table.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+// The input of one or more linear layers, in every form that they read.
+class LinearInput {
+ public:
+  // Room for inputs of up to max_tokens x max_cols. Not inside a parallel region.
+  void reserve(std::int64_t max_tokens, std::int64_t max_cols);
+
+  // Takes x [n_tokens, n_cols] as the input; every reader must have n_cols columns. Quantises it once for each block
+  // length that the readers need and keeps a pointer to x for float weights. The caller puts a barrier before the first
+  // use, and before the next prepare. Throws Error::bad_argument when shapes do not fit each other or the room
+  // reserved.
+  void prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
+               std::initializer_list<const PackedMatrix*> readers);
+
+  std::int64_t n_tokens() const { return x_.size(0); }
+  std::int64_t n_cols() const { return x_.size(1); }
+  TensorView<const float, 2> x() const { return x_; }
+  // The quantised rows for blocks of 32 or 256; null pointers if the last prepare did not make them.
+  QuantisedRows quantised(std::int64_t block_len) const;
+
+ private:
+  QuantisedRows rows(std::int64_t block_len, std::int64_t n_cols);
+
+  std::int64_t max_tokens_ = 0, max_cols_ = 0;
+  AlignedBytes q_32_, scale_32_, minus_sum_, scaled_sum_;  // blocks of 32
+  AlignedBytes q_256_, scale_256_, pair_sums_;             // blocks of 256
+  // Written by thread 0 in prepare, read by all after the caller's barrier.
+  TensorView<const float, 2> x_;
+  QuantisedRows prepared_32_, prepared_256_;
+};
+
+struct LinearOptions {
+  const float* bias = nullptr;  // [n_rows], added to each token's result
+  bool add = false;             // y = y + result, as a residual wants it
+};
+
+// y[t, r] = sum over k of W[r, k] * x[t, k], then + bias[r], then y + that if options.add. y is [n_tokens, n_rows] with
+// any row stride. Throws Error::bad_argument when the shapes do not fit, or the input was not prepared for this matrix.
+void linear(Worker& worker, const KernelTable& table, const PackedMatrix& w, const LinearInput& x,
+            TensorView<float, 2> y, LinearOptions options = {});
+
+// The kernels of one weight type, for benchmarks and tests that call them directly.
+const LinearForms& linear_forms(const LinearKernels& kernels, DType type);
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/ops/linear.inl.hpp"
+#endif

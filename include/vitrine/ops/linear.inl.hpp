@@ -1,0 +1,143 @@
+// Bodies of ops/linear.hpp. The one place where a weight type known at run time chooses its kernels.
+#pragma once
+
+#include <algorithm>
+
+#include "vitrine/core/error.hpp"
+#include "vitrine/ops/linear.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+namespace linear_op_detail {
+
+// Panels handed to a thread at a time: enough that handing out costs nothing, few enough that no thread waits long for
+// the last one. Float kernels work on four panels side by side.
+inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_tokens, int n_threads) {
+  const std::int64_t share = w.n_panels() / n_threads;
+  if (n_tokens > 1) return std::clamp<std::int64_t>(share / 4, 1, 8);
+  const auto least = std::int64_t((std::size_t(32) << 10) / w.panel_bytes() + 1);
+  const std::int64_t chunk = (std::max)(share / 8, (std::min)(least, share / 2));
+  return (std::max)(std::int64_t(1), is_float_type(w.type()) ? (chunk + 3) / 4 * 4 : chunk);
+}
+
+}  // namespace linear_op_detail
+
+VITRINE_INLINE const LinearForms& linear_forms(const LinearKernels& kernels, DType type) {
+  switch (type) {
+    case DType::f32: return kernels.f32;
+    case DType::f16: return kernels.f16;
+    case DType::bf16: return kernels.bf16;
+    case DType::q4_0: return kernels.q4_0;
+    case DType::q4_1: return kernels.q4_1;
+    case DType::q5_0: return kernels.q5_0;
+    case DType::q5_1: return kernels.q5_1;
+    case DType::q8_0: return kernels.q8_0;
+    case DType::q4_k: return kernels.q4_k;
+    case DType::q5_k: return kernels.q5_k;
+    case DType::q6_k: return kernels.q6_k;
+  }
+  throw Error(ErrorKind::unsupported, concat("weight type number ", std::uint32_t(type), " is not known"));
+}
+
+VITRINE_INLINE void LinearInput::reserve(std::int64_t max_tokens, std::int64_t max_cols) {
+  check(max_tokens > 0 && max_cols > 0, ErrorKind::bad_argument, "linear input: expected room for at least 1 x 1, got ",
+        max_tokens, " x ", max_cols);
+  const auto tokens = std::size_t(max_tokens), blocks_32 = std::size_t(max_cols / 32);
+  const auto blocks_256 = std::size_t(max_cols / 256);
+  q_32_ = AlignedBytes(tokens * blocks_32 * 32);
+  scale_32_ = AlignedBytes(tokens * blocks_32 * sizeof(float));
+  minus_sum_ = AlignedBytes(tokens * blocks_32 * sizeof(std::int32_t));
+  scaled_sum_ = AlignedBytes(tokens * blocks_32 * sizeof(float));
+  q_256_ = AlignedBytes(tokens * blocks_256 * 256);
+  scale_256_ = AlignedBytes(tokens * blocks_256 * sizeof(float));
+  pair_sums_ = AlignedBytes(tokens * blocks_256 * std::size_t(pair_sums_per_block) * sizeof(std::int16_t));
+  max_tokens_ = max_tokens;
+  max_cols_ = max_cols;
+  x_ = {};
+  prepared_32_ = prepared_256_ = {};
+}
+
+VITRINE_INLINE QuantisedRows LinearInput::rows(std::int64_t block_len, std::int64_t n_cols) {
+  QuantisedRows out;
+  out.n_cols = n_cols;
+  out.n_blocks = n_cols / block_len;
+  if (block_len == 32) {
+    out.q = reinterpret_cast<std::int8_t*>(q_32_.data());
+    out.scale = reinterpret_cast<float*>(scale_32_.data());
+    out.minus_sum = reinterpret_cast<std::int32_t*>(minus_sum_.data());
+    out.scaled_sum = reinterpret_cast<float*>(scaled_sum_.data());
+  } else {
+    out.q = reinterpret_cast<std::int8_t*>(q_256_.data());
+    out.scale = reinterpret_cast<float*>(scale_256_.data());
+    out.pair_sums = reinterpret_cast<std::int16_t*>(pair_sums_.data());
+  }
+  return out;
+}
+
+VITRINE_INLINE QuantisedRows LinearInput::quantised(std::int64_t block_len) const {
+  return block_len == 32 ? prepared_32_ : block_len == 256 ? prepared_256_ : QuantisedRows{};
+}
+
+VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
+                                         std::initializer_list<const PackedMatrix*> readers) {
+  const std::int64_t n_tokens = x.size(0), n_cols = x.size(1);
+  check(n_tokens >= 0 && n_tokens <= max_tokens_ && n_cols <= max_cols_, ErrorKind::bad_argument,
+        "linear input: room for ", max_tokens_, " x ", max_cols_, " was reserved, got ", n_tokens, " x ", n_cols);
+  bool needs_32 = false, needs_256 = false;
+  for (const PackedMatrix* reader : readers) {
+    check(reader->n_cols() == n_cols, ErrorKind::bad_argument, "linear input of ", n_cols,
+          " columns for a matrix that has ", reader->n_cols());
+    needs_32 = needs_32 || activation_block(reader->type()) == 32;
+    needs_256 = needs_256 || activation_block(reader->type()) == 256;
+  }
+  if (worker.id() == 0) {
+    x_ = x;
+    prepared_32_ = needs_32 ? rows(32, n_cols) : QuantisedRows{};
+    prepared_256_ = needs_256 ? rows(256, n_cols) : QuantisedRows{};
+  }
+  // Many tokens are shared out whole; a few are cut into pieces of at least 256 values.
+  const std::int64_t most_pieces = (std::max)(std::int64_t(1), n_cols / 256);
+  const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(most_pieces, std::int64_t(8));
+  const auto quantise = [&](std::int64_t block_len, auto kernel) {
+    const QuantisedRows out = rows(block_len, n_cols);
+    const Worker::Range mine = worker.share(n_tokens * pieces);
+    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+      const std::int64_t token = i / pieces, piece = i % pieces;
+      kernel(x.data() + token * x.strides()[0], out, token, out.n_blocks * piece / pieces,
+             out.n_blocks * (piece + 1) / pieces);
+    }
+  };
+  if (needs_32) quantise(32, table.linear.quantise_32);
+  if (needs_256) quantise(256, table.linear.quantise_256);
+}
+
+VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const PackedMatrix& w, const LinearInput& x,
+                           TensorView<float, 2> y, LinearOptions options) {
+  using namespace linear_op_detail;
+  check(!w.empty() && x.n_cols() == w.n_cols() && y.size(0) == x.n_tokens() && y.size(1) == w.n_rows(),
+        ErrorKind::bad_argument, "linear layer [", w.n_rows(), ", ", w.n_cols(), "]: got input [", x.n_tokens(), ", ",
+        x.n_cols(), "] and output [", y.size(0), ", ", y.size(1), "]");
+  LinearJob job;
+  job.weights = w.panel(0);
+  job.panel_bytes = w.panel_bytes();
+  job.n_rows = w.n_rows();
+  job.n_cols = w.n_cols();
+  job.n_tokens = x.n_tokens();
+  job.x = x.x().data();
+  job.x_stride = x.x().strides()[0];
+  if (!is_float_type(w.type())) {
+    job.quantised = x.quantised(activation_block(w.type()));
+    check(job.quantised.q != nullptr, ErrorKind::bad_argument, "linear layer: the input was not prepared for ",
+          dtype_info(w.type()).name, " weights");
+  }
+  job.y = y.data();
+  job.y_stride = y.strides()[0];
+  job.bias = options.bias;
+  job.add = options.add;
+  const LinearForms& forms = linear_forms(table.linear, w.type());
+  const LinearKernel kernel = job.n_tokens == 1 ? forms.one_token : forms.many_tokens;
+  worker.for_chunks(w.n_panels(), panels_per_chunk(w, job.n_tokens, worker.n_threads()),
+                    [&](std::int64_t first, std::int64_t last) { kernel(job, first, last); });
+}
+
+VITRINE_NAMESPACE_END

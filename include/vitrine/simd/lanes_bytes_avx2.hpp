@@ -1,0 +1,170 @@
+// Integer dots with AVX2: vpmaddubsw into 16-bit pairs, as many as fit, then vpmaddwd. See lanes_bytes.hpp.
+//
+// vpmaddubsw saturates, so signed 8-bit weights go through their absolute value (128 included) with the sign moved to
+// the activation, which lies in [-127, 127]: a pair is at most 2 * 128 * 127 = 32512.
+#pragma once
+
+#include <cstdint>
+
+#include "vitrine/simd/lanes_avx2.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+struct bytes64 {
+  __m256i lo, hi;
+};
+struct XGroup {
+  __m256i v;
+};
+struct Partial {
+  __m256i lo, hi;
+};
+
+template <int bits>
+inline constexpr int partial_groups = bits == 4   ? 8
+                                      : bits == 5 ? 4
+                                      : bits == 6 ? 2
+                                                  : 1;
+template <int bits>
+inline constexpr int scratch_offset = 0;
+inline constexpr int tile_tokens = 4, float_tile_tokens = 6, float_panels = 4;
+inline constexpr bool accumulators_in_registers = false;
+
+VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+}
+VITRINE_FORCE_INLINE void store_bytes(std::uint8_t* p, bytes64 a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.lo);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), a.hi);
+}
+VITRINE_FORCE_INLINE bytes64 operator|(bytes64 a, bytes64 b) {
+  return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)};
+}
+
+namespace lanes_detail {
+// Shifts 16-bit units; what crosses from one byte into its neighbour is masked away.
+template <int from, int width, int to>
+VITRINE_FORCE_INLINE __m256i move_bits_32(__m256i a) {
+  const __m256i mask = _mm256_set1_epi8(char(((1 << width) - 1) << to));
+  if constexpr (from > to) return _mm256_and_si256(_mm256_srli_epi16(a, from - to), mask);
+  if constexpr (from < to) return _mm256_and_si256(_mm256_slli_epi16(a, to - from), mask);
+  return _mm256_and_si256(a, mask);
+}
+}  // namespace lanes_detail
+
+template <int from, int width, int to>
+VITRINE_FORCE_INLINE bytes64 move_bits(bytes64 a) {
+  return {lanes_detail::move_bits_32<from, width, to>(a.lo), lanes_detail::move_bits_32<from, width, to>(a.hi)};
+}
+VITRINE_FORCE_INLINE bytes64 low_nibbles(bytes64 a) { return move_bits<0, 4, 0>(a); }
+VITRINE_FORCE_INLINE bytes64 high_nibbles(bytes64 a) { return move_bits<4, 4, 0>(a); }
+
+VITRINE_FORCE_INLINE XGroup x_group(const std::int8_t* x) {
+  std::int32_t four;
+  __builtin_memcpy(&four, x, 4);
+  return {_mm256_set1_epi32(four)};
+}
+template <int bits>
+VITRINE_FORCE_INLINE bytes64 to_scratch(bytes64 w) {
+  return w;
+}
+
+struct SignedWeights {
+  bytes64 magnitude, w;
+};
+template <int bits>
+VITRINE_FORCE_INLINE auto dot_weights(bytes64 w) {
+  if constexpr (bits == 8)
+    return SignedWeights{{_mm256_abs_epi8(w.lo), _mm256_abs_epi8(w.hi)}, w};
+  else
+    return w;
+}
+template <int bits>
+VITRINE_FORCE_INLINE Partial dot_first(bytes64 w, XGroup x) {
+  return {_mm256_maddubs_epi16(w.lo, x.v), _mm256_maddubs_epi16(w.hi, x.v)};
+}
+template <int bits>
+VITRINE_FORCE_INLINE Partial dot_first(SignedWeights w, XGroup x) {
+  return {_mm256_maddubs_epi16(w.magnitude.lo, _mm256_sign_epi8(x.v, w.w.lo)),
+          _mm256_maddubs_epi16(w.magnitude.hi, _mm256_sign_epi8(x.v, w.w.hi))};
+}
+template <int bits, class Weights>
+VITRINE_FORCE_INLINE Partial dot_next(Partial sum, Weights w, XGroup x) {
+  const Partial more = dot_first<bits>(w, x);
+  return {_mm256_add_epi16(sum.lo, more.lo), _mm256_add_epi16(sum.hi, more.hi)};
+}
+
+VITRINE_FORCE_INLINE i32x16 widen(Partial sum) {
+  const __m256i one = _mm256_set1_epi16(1);
+  return {_mm256_madd_epi16(sum.lo, one), _mm256_madd_epi16(sum.hi, one)};
+}
+// `scale` has the row's scale in both 16-bit halves of its lane.
+VITRINE_FORCE_INLINE i32x16 widen_scaled(Partial sum, i32x16 scale) {
+  return {_mm256_madd_epi16(sum.lo, scale.lo), _mm256_madd_epi16(sum.hi, scale.hi)};
+}
+namespace lanes_detail {
+// Byte i of each 32-bit lane into its bytes 0 and 2 (shift = 0) or 1 and 3 (shift = 8), zeros elsewhere.
+template <int i, int shift>
+VITRINE_FORCE_INLINE __m256i twice(__m256i a) {
+  constexpr int lane = shift == 0 ? (0x80008000 | i << 16 | i) : (i << 24 | 0x800080 | i << 8);
+  const __m256i base = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404, 0x08080808, 0x0c0c0c0c);
+  return _mm256_shuffle_epi8(a, _mm256_or_si256(base, _mm256_set1_epi32(lane)));
+}
+}  // namespace lanes_detail
+template <int i>
+VITRINE_FORCE_INLINE i32x16 scale_at(bytes64 a) {
+  return {lanes_detail::twice<i, 0>(a.lo), lanes_detail::twice<i, 0>(a.hi)};
+}
+template <int i>
+VITRINE_FORCE_INLINE i32x16 signed_scale_at(bytes64 a) {
+  return {_mm256_srai_epi16(lanes_detail::twice<i, 8>(a.lo), 8), _mm256_srai_epi16(lanes_detail::twice<i, 8>(a.hi), 8)};
+}
+VITRINE_FORCE_INLINE i32x16 even_bytes(bytes64 a) {
+  const __m256i mask = _mm256_set1_epi16(0xff);
+  return {_mm256_and_si256(a.lo, mask), _mm256_and_si256(a.hi, mask)};
+}
+VITRINE_FORCE_INLINE i32x16 odd_bytes(bytes64 a) { return {_mm256_srli_epi16(a.lo, 8), _mm256_srli_epi16(a.hi, 8)}; }
+VITRINE_FORCE_INLINE i32x16 signed_even_bytes(bytes64 a) {
+  return {_mm256_srai_epi16(_mm256_slli_epi16(a.lo, 8), 8), _mm256_srai_epi16(_mm256_slli_epi16(a.hi, 8), 8)};
+}
+VITRINE_FORCE_INLINE i32x16 signed_odd_bytes(bytes64 a) {
+  return {_mm256_srai_epi16(a.lo, 8), _mm256_srai_epi16(a.hi, 8)};
+}
+VITRINE_FORCE_INLINE i32x16 dot_pairs(i32x16 sum, i32x16 words, const std::int16_t* pair) {
+  std::int32_t two;
+  __builtin_memcpy(&two, pair, 4);
+  const __m256i x = _mm256_set1_epi32(two);
+  return {_mm256_add_epi32(sum.lo, _mm256_madd_epi16(words.lo, x)),
+          _mm256_add_epi32(sum.hi, _mm256_madd_epi16(words.hi, x))};
+}
+
+VITRINE_FORCE_INLINE void to_bytes(std::int8_t* p, i32x16 a) {
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
+VITRINE_FORCE_INLINE i32x16 max_i32(i32x16 a, i32x16 b) {
+  return {_mm256_max_epi32(a.lo, b.lo), _mm256_max_epi32(a.hi, b.hi)};
+}
+VITRINE_FORCE_INLINE std::int32_t hmax_i32(i32x16 a) {
+  const __m256i eight = _mm256_max_epi32(a.lo, a.hi);
+  const __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+VITRINE_FORCE_INLINE std::int32_t hsum_i32(i32x16 a) {
+  const __m256i eight = _mm256_add_epi32(a.lo, a.hi);
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+// g++ 12 otherwise loads ahead, runs out of registers and spills the sums.
+template <int n>
+VITRINE_FORCE_INLINE void keep(Partial (&sums)[n]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) __asm__ volatile("" : "+x"(sums[i].lo), "+x"(sums[i].hi));
+}
+VITRINE_FORCE_INLINE void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+
+VITRINE_ISA_NAMESPACE_END

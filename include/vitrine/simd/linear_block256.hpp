@@ -1,0 +1,159 @@
+// Linear layers with weights in blocks of 256: Q4_K, Q5_K, Q6_K. The arithmetic is in linear_kernels.hpp.
+//
+// A block is made of runs (8 of 32 k-values, or 16 of 16) with an integer scale each: dot = sum over runs of scale *
+// dot of the run, in 32-bit integers.
+#pragma once
+
+#include "vitrine/simd/linear_common.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+namespace linear_detail {
+
+// Ends a block: `pairs` is the dot of the pair factors, that is sum_x, or what takes the offset of Q6_K back over 32.
+template <class Format>
+VITRINE_FORCE_INLINE f32x16 block_result_256(i32x16 dot, i32x16 pairs, f32x16 d, f32x16 m, f32x16 xd, f32x16 acc) {
+  if constexpr (!Format::has_min) dot = dot + shift_left<5>(pairs);
+  acc = fma(to_f32(dot), d * xd, acc);
+  if constexpr (Format::has_min) acc = fma(m, xd * to_f32(pairs), acc);
+  return acc;
+}
+
+template <class Format>
+inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t last) {
+  const QuantisedRows& x = job.quantised;
+  for (std::int64_t panel = first; panel < last; ++panel) {
+    const std::uint8_t* start = panel_start(job, panel);
+    f32x16 acc = zero();
+    for (std::int64_t b = 0; b < x.n_blocks; ++b) {
+      const Block256 block = Format::at(start, b);
+      const std::int8_t* q = x.q + 256 * b;
+      const std::int16_t* pair_sums = x.pair_sums + b * pair_sums_per_block + Format::first_pair;
+      const auto scales = Format::load_scales(block);
+      i32x16 dot = broadcast_i32(0), pairs = broadcast_i32(0);
+      unroll<4>([&](auto c) __attribute__((always_inline)) {
+        constexpr int chunk = decltype(c)::value, bits = Format::bits, n = Format::run_groups;
+        prefetch_ahead<Format::bytes_per_block / 4>(start + std::size_t(b) * Format::bytes_per_block +
+                                                    chunk * (Format::bytes_per_block / 4));
+        Partial low, high;
+        Format::template visit<chunk>(
+            block, [&](auto index, bytes64 w_low, bytes64 w_high) __attribute__((always_inline)) {
+              constexpr int s = decltype(index)::value;
+              constexpr int low_run = Format::low_run(chunk, s), high_run = Format::high_run(chunk, s);
+              add_group<bits, s % n, n>(
+                  low, dot_weights<bits>(w_low),
+                  x_group(q + 4 * (low_run * n + s % n)), [&](Partial full) __attribute__((always_inline)) {
+                    dot = dot + widen_scaled(full, Format::template scale<low_run>(scales));
+                  });
+              add_group<bits, s % n, n>(
+                  high, dot_weights<bits>(w_high),
+                  x_group(q + 4 * (high_run * n + s % n)), [&](Partial full) __attribute__((always_inline)) {
+                    dot = dot + widen_scaled(full, Format::template scale<high_run>(scales));
+                  });
+            });
+      });
+      unroll<Format::n_pair_vectors>([&](auto i) __attribute__((always_inline)) {
+        constexpr int v = decltype(i)::value;
+        pairs = dot_pairs(pairs, Format::template pair_factor<v>(scales), pair_sums + 2 * v);
+      });
+      f32x16 m = zero();
+      if constexpr (Format::has_min) m = negate(load_f16(block.dmin));
+      acc = block_result_256<Format>(dot, pairs, load_f16(block.d), m, broadcast(x.scale[b]), acc);
+    }
+    finish(job, panel, 0, acc);
+  }
+}
+
+template <class Format>
+struct Tiles256 {
+  static constexpr std::int64_t block_len = 256;
+  struct alignas(64) Unpacked {
+    std::uint8_t q[64][64];                                // k-groups in order
+    std::int32_t scale[Format::n_runs][16];                // in the form that widen_scaled wants
+    std::int32_t pair_factor[Format::n_pair_vectors][16];  // two 16-bit values each
+    float d[16], m[16];
+  };
+
+  VITRINE_FORCE_INLINE void unpack(const std::uint8_t* panel, std::int64_t b, Unpacked& out) {
+    const Block256 block = Format::at(panel, b);
+    unroll<4>([&](auto c) __attribute__((always_inline)) {
+      constexpr int chunk = decltype(c)::value, n = Format::run_groups;
+      Format::template visit<chunk>(
+          block, [&](auto index, bytes64 low, bytes64 high) __attribute__((always_inline)) {
+            constexpr int s = decltype(index)::value;
+            store_bytes(out.q[Format::low_run(chunk, s) * n + s % n], to_scratch<Format::bits>(low));
+            store_bytes(out.q[Format::high_run(chunk, s) * n + s % n], to_scratch<Format::bits>(high));
+          });
+    });
+    const auto scales = Format::load_scales(block);
+    unroll<Format::n_runs>([&](auto i) __attribute__((always_inline)) {
+      store_i32(out.scale[decltype(i)::value], Format::template scale<decltype(i)::value>(scales));
+    });
+    unroll<Format::n_pair_vectors>([&](auto i) __attribute__((always_inline)) {
+      store_i32(out.pair_factor[decltype(i)::value], Format::template pair_factor<decltype(i)::value>(scales));
+    });
+    store(out.d, load_f16(block.d));
+    if constexpr (Format::has_min) store(out.m, negate(load_f16(block.dmin)));
+  }
+
+  // T tokens from `token` on, blocks [first, first + n) of which w holds the unpacked ones; adds to acc [T][16].
+  template <int T>
+  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const QuantisedRows& x, std::int64_t token, std::int64_t first,
+                                 std::int64_t n, float* acc) {
+    constexpr int bits = Format::bits, run_groups = Format::run_groups;
+    const std::int8_t* q[T];
+    const float* scale[T];
+    const std::int16_t* pair_sums[T];
+    for (int t = 0; t < T; ++t) {
+      const std::int64_t at = (token + t) * x.n_blocks + first;
+      q[t] = x.q + (token + t) * x.n_cols + 256 * first;
+      scale[t] = x.scale + at;
+      pair_sums[t] = x.pair_sums + at * pair_sums_per_block + Format::first_pair;
+    }
+    for (std::int64_t step = 0; step < n; ++step) {
+      const std::int64_t b = reversed_tiles ? n - 1 - step : step;
+      const Unpacked& block = w[b];
+      IntegerSums<T> dots;
+      dots.clear();
+      for (int run = 0; run < Format::n_runs; ++run) {
+        Partial partial[T];
+        const i32x16 run_scale = load_i32(block.scale[run]);
+        const std::int64_t k = 256 * b + 4 * run_groups * run;
+        unroll<run_groups>([&](auto i) __attribute__((always_inline)) {
+          constexpr int s = decltype(i)::value;
+          const auto weights = dot_weights<bits>(load_bytes(block.q[run_groups * run + s]));
+          unroll<T>([&](auto j) __attribute__((always_inline)) {
+            constexpr int t = decltype(j)::value;
+            add_group<bits, s, run_groups>(
+                partial[t], weights, x_group(q[t] + k + 4 * s), [&](Partial full) __attribute__((always_inline)) {
+                  dots.template add<t>(widen_scaled(full, run_scale));
+                });
+          });
+          keep(partial);
+        });
+      }
+      const f32x16 d = load(block.d);
+      f32x16 m = zero();
+      if constexpr (Format::has_min) m = load(block.m);
+      unroll<T>([&](auto j) __attribute__((always_inline)) {
+        constexpr int t = decltype(j)::value;
+        i32x16 pairs = broadcast_i32(0);
+        unroll<Format::n_pair_vectors>([&](auto i) __attribute__((always_inline)) {
+          constexpr int v = decltype(i)::value;
+          pairs = dot_pairs(pairs, load_i32(block.pair_factor[v]), pair_sums[t] + pair_sums_per_block * b + 2 * v);
+        });
+        const f32x16 xd = broadcast(scale[t][b]);
+        store(acc + 16 * t, block_result_256<Format>(dots.template get<t>(), pairs, d, m, xd, load(acc + 16 * t)));
+      });
+    }
+  }
+};
+
+template <class Format>
+constexpr LinearForms forms_256() {
+  return {one_token_256<Format>, many_tokens<Tiles256<Format>>};
+}
+
+}  // namespace linear_detail
+
+VITRINE_ISA_NAMESPACE_END

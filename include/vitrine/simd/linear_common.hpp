@@ -1,0 +1,126 @@
+// What the forms of a linear layer share: writing results, sums of k-groups, and the sweep of an unpacked panel.
+#pragma once
+
+#include "vitrine/simd/linear_formats.hpp"
+#include "vitrine/simd/linear_kernels.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+namespace linear_detail {
+
+inline constexpr std::int64_t prefetch_bytes = 2048;  // how far ahead of the reading a one-token kernel fetches
+inline constexpr std::int64_t stretch = 1024;         // k-values unpacked at a time
+inline constexpr std::int64_t token_block = 256;      // tokens between two unpackings of a stretch
+
+#ifdef VITRINE_REVERSED_SUMMATION
+inline constexpr bool reversed_tiles = true;  // deliberately wrong: the invariant's tests must notice
+#else
+inline constexpr bool reversed_tiles = false;
+#endif
+
+// Writes the results of rows 16 panel .. 16 panel + 15 for one token: bias, then the sum with what y holds.
+VITRINE_FORCE_INLINE void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, f32x16 value) {
+  const std::int64_t row = panel * panel_rows;
+  float* y = job.y + token * job.y_stride + row;
+  if (row + panel_rows <= job.n_rows) {
+    if (job.bias) value = value + load(job.bias + row);
+    if (job.add) value = load(y) + value;
+    store(y, value);
+  } else {
+    const int n = int(job.n_rows - row);
+    if (job.bias) value = value + load_part(job.bias + row, n);
+    if (job.add) value = load_part(y, n) + value;
+    store_part(y, value, n);
+  }
+}
+
+// Adds group number `step` of a sum of `n_steps` groups; hands the Partial to `flush` whenever it is full or complete.
+template <int bits, int step, int n_steps, class Weights, class Flush>
+VITRINE_FORCE_INLINE void add_group(Partial& partial, Weights w, XGroup x, Flush flush) {
+  constexpr int capacity = partial_groups<bits>;
+  if constexpr (step % capacity == 0)
+    partial = dot_first<bits>(w, x);
+  else
+    partial = dot_next<bits>(partial, w, x);
+  if constexpr (step % capacity == capacity - 1 || step == n_steps - 1) flush(partial);
+}
+
+// T integer sums, in registers where there are enough of them, else in memory.
+template <int T>
+struct IntegerSums {
+  alignas(64) std::int32_t memory[accumulators_in_registers ? 1 : T][16];
+  i32x16 registers[accumulators_in_registers ? T : 1];
+
+  __attribute__((always_inline)) void clear() {
+    for (int t = 0; t < T; ++t) {
+      if constexpr (accumulators_in_registers)
+        registers[t] = broadcast_i32(0);
+      else
+        store_i32(memory[t], broadcast_i32(0));
+    }
+  }
+  template <int t>
+  __attribute__((always_inline)) void add(i32x16 more) {
+    if constexpr (accumulators_in_registers)
+      registers[t] = registers[t] + more;
+    else
+      store_i32(memory[t], load_i32(memory[t]) + more);
+  }
+  template <int t>
+  __attribute__((always_inline)) i32x16 get() const {
+    if constexpr (accumulators_in_registers)
+      return registers[t];
+    else
+      return load_i32(memory[t]);
+  }
+};
+
+VITRINE_FORCE_INLINE const std::uint8_t* panel_start(const LinearJob& job, std::int64_t panel) {
+  return reinterpret_cast<const std::uint8_t*>(job.weights + std::size_t(panel) * job.panel_bytes);
+}
+
+// Fetches n_bytes, prefetch_bytes further on.
+template <std::size_t n_bytes>
+VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p) {
+  unroll<int((n_bytes + 63) / 64)>([&](auto i) __attribute__((always_inline)) {
+    prefetch(p + prefetch_bytes + 64 * decltype(i)::value);
+  });
+}
+
+// The tile form. A stretch of a panel is unpacked once to bytes and F32 scales in a buffer that stays in the
+// first-level cache, then swept over the tokens, a few at a time. Stretches, token blocks and tile shape are free
+// choices: a row's accumulator goes through the same blocks in the same order whatever they are.
+template <class Family>
+inline void many_tokens(const LinearJob& job, std::int64_t first, std::int64_t last) {
+  const QuantisedRows& x = job.quantised;
+  constexpr std::int64_t stretch_blocks = stretch / Family::block_len;
+  alignas(64) typename Family::Unpacked unpacked[stretch_blocks];
+  alignas(64) float acc[token_block * panel_rows];
+  const std::int64_t n_stretches = (x.n_blocks + stretch_blocks - 1) / stretch_blocks;
+  for (std::int64_t panel = first; panel < last; ++panel)
+    for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
+      const std::int64_t n_tokens = job.n_tokens - token_0 < token_block ? job.n_tokens - token_0 : token_block;
+      for (std::int64_t t = 0; t < n_tokens; ++t) store(acc + panel_rows * t, zero());
+      for (std::int64_t step = 0; step < n_stretches; ++step) {
+        const std::int64_t b0 = (reversed_tiles ? n_stretches - 1 - step : step) * stretch_blocks;
+        const std::int64_t n = x.n_blocks - b0 < stretch_blocks ? x.n_blocks - b0 : stretch_blocks;
+        for (std::int64_t b = 0; b < n; ++b) Family::unpack(panel_start(job, panel), b0 + b, unpacked[b]);
+        std::int64_t t = 0;
+        const auto sweep = [&](auto width) __attribute__((always_inline)) {
+          constexpr int n_at_once = decltype(width)::value;
+          if constexpr (n_at_once <= tile_tokens)
+            for (; t + n_at_once <= n_tokens; t += n_at_once)
+              Family::template tile<n_at_once>(unpacked, x, token_0 + t, b0, n, acc + panel_rows * t);
+        };
+        sweep(Index<8>{});
+        sweep(Index<4>{});
+        sweep(Index<2>{});
+        sweep(Index<1>{});
+      }
+      for (std::int64_t t = 0; t < n_tokens; ++t) finish(job, panel, token_0 + t, load(acc + panel_rows * t));
+    }
+}
+
+}  // namespace linear_detail
+
+VITRINE_ISA_NAMESPACE_END

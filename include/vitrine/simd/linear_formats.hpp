@@ -1,0 +1,237 @@
+// How each quantised weight type is read from its panel: where a block's parts lie, and its k-groups as bytes.
+//
+// Both forms of a linear layer use these: the one-token kernel feeds the groups to its dots, the tile kernel stores
+// them as an unpacked panel. The layout is described in r16.hpp.
+#pragma once
+
+#include "vitrine/simd/lanes_bytes.hpp"
+#include "vitrine/simd/r16.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+template <int n>
+struct Index {
+  static constexpr int value = n;
+};
+
+namespace format_detail {
+template <int at, int end, class Body>
+VITRINE_FORCE_INLINE void unroll_from(Body& body) {
+  if constexpr (at < end) {
+    body(Index<at>{});
+    unroll_from<at + 1, end>(body);
+  }
+}
+}  // namespace format_detail
+
+// body(Index<0>), body(Index<1>), ... body(Index<n - 1>)
+template <int n, class Body>
+VITRINE_FORCE_INLINE void unroll(Body body) {
+  format_detail::unroll_from<0, n>(body);
+}
+
+// A block of 32 k-values of sixteen rows.
+struct Block32 {
+  const std::uint16_t *d, *m;  // [16] f16; m only where the type has a minimum
+  const std::uint8_t *quants, *fifth;
+};
+
+// Groups of a type with nibbles: visit(Index<group>, Index<how many came before>, bytes)
+template <bool has_fifth, class Visit>
+VITRINE_FORCE_INLINE void visit_nibbles(const Block32& block, Visit visit) {
+  [[maybe_unused]] bytes64 fifth;
+  if constexpr (has_fifth) fifth = load_bytes(block.fifth);
+  unroll<4>([&](auto index) __attribute__((always_inline)) {
+    constexpr int s = decltype(index)::value;
+    const bytes64 both = load_bytes(block.quants + 64 * s);
+    bytes64 low = low_nibbles(both), high = high_nibbles(both);
+    if constexpr (has_fifth) {
+      low = low | move_bits<s, 1, 4>(fifth);
+      high = high | move_bits<s + 4, 1, 4>(fifth);
+    }
+    visit(Index<s>{}, Index<2 * s>{}, low);
+    visit(Index<s + 4>{}, Index<2 * s + 1>{}, high);
+  });
+}
+
+struct Q4_0 {
+  static constexpr int bits = 4, offset_shift = 3;  // w = d * (q - 2^offset_shift)
+  static constexpr bool has_min = false;
+  static constexpr std::size_t bytes_per_block = r16::q4_0_pair_bytes / 2;
+  VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
+    const std::uint8_t* pair = panel + std::size_t(b / 2) * r16::q4_0_pair_bytes;
+    return {reinterpret_cast<const std::uint16_t*>(pair + 32 * (b % 2)), nullptr, pair + 64 + 256 * (b % 2), nullptr};
+  }
+  template <class Visit>
+  VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
+    visit_nibbles<false>(block, visit);
+  }
+};
+
+struct Q4_1 {
+  static constexpr int bits = 4, offset_shift = -1;  // w = d * q + m
+  static constexpr bool has_min = true;
+  static constexpr std::size_t bytes_per_block = r16::q4_1_bytes;
+  VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
+    const std::uint8_t* block = panel + std::size_t(b) * r16::q4_1_bytes;
+    const auto* d = reinterpret_cast<const std::uint16_t*>(block);
+    return {d, d + 16, block + 64, nullptr};
+  }
+  template <class Visit>
+  VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
+    visit_nibbles<false>(block, visit);
+  }
+};
+
+struct Q5_0 {
+  static constexpr int bits = 5, offset_shift = 4;
+  static constexpr bool has_min = false;
+  static constexpr std::size_t bytes_per_block = r16::q5_0_pair_bytes / 2;
+  VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
+    const std::uint8_t* pair = panel + std::size_t(b / 2) * r16::q5_0_pair_bytes;
+    return {reinterpret_cast<const std::uint16_t*>(pair + 32 * (b % 2)), nullptr, pair + 192 + 256 * (b % 2),
+            pair + 64 + 64 * (b % 2)};
+  }
+  template <class Visit>
+  VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
+    visit_nibbles<true>(block, visit);
+  }
+};
+
+struct Q5_1 {
+  static constexpr int bits = 5, offset_shift = -1;
+  static constexpr bool has_min = true;
+  static constexpr std::size_t bytes_per_block = r16::q5_1_bytes;
+  VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
+    const std::uint8_t* block = panel + std::size_t(b) * r16::q5_1_bytes;
+    const auto* d = reinterpret_cast<const std::uint16_t*>(block);
+    return {d, d + 16, block + 128, block + 64};
+  }
+  template <class Visit>
+  VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
+    visit_nibbles<true>(block, visit);
+  }
+};
+
+struct Q8_0 {
+  static constexpr int bits = 8, offset_shift = scratch_offset<8> == 128 ? 7 : -1;
+  static constexpr bool has_min = false;
+  static constexpr std::size_t bytes_per_block = r16::q8_0_pair_bytes / 2;
+  VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
+    const std::uint8_t* pair = panel + std::size_t(b / 2) * r16::q8_0_pair_bytes;
+    return {reinterpret_cast<const std::uint16_t*>(pair + 32 * (b % 2)), nullptr, pair + 64 + 512 * (b % 2), nullptr};
+  }
+  template <class Visit>
+  VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
+    unroll<8>([&](auto index) __attribute__((always_inline)) {
+      constexpr int s = decltype(index)::value;
+      visit(Index<s>{}, Index<s>{}, load_bytes(block.quants + 64 * s));
+    });
+  }
+};
+
+// A block of 256 k-values of sixteen rows: runs of `run_groups` k-groups, each with an integer scale per row.
+struct Block256 {
+  const std::uint16_t *d, *dmin;  // [16] f16; dmin only where the type has minima
+  const std::uint8_t *scales, *quants, *high;
+};
+
+// The 6-bit scales and minima of Q4_K and Q5_K: bytes i of each row are entries i (low) and i + 4 (high).
+struct KScales {
+  bytes64 scale[2], min[2];
+};
+VITRINE_FORCE_INLINE KScales load_k_scales(const std::uint8_t* p) {
+  const bytes64 scale = load_bytes(p), min = load_bytes(p + 64), top = load_bytes(p + 128);
+  return {{low_nibbles(scale) | move_bits<0, 2, 4>(top), high_nibbles(scale) | move_bits<2, 2, 4>(top)},
+          {low_nibbles(min) | move_bits<4, 2, 4>(top), high_nibbles(min) | move_bits<6, 2, 4>(top)}};
+}
+
+template <bool has_fifth>
+struct QxK {
+  static constexpr int bits = has_fifth ? 5 : 4, n_runs = 8, run_groups = 8;
+  static constexpr bool has_min = true;
+  static constexpr std::size_t block_bytes = has_fifth ? r16::q5_k_bytes : r16::q4_k_bytes;
+  static constexpr std::size_t bytes_per_block = block_bytes;
+  VITRINE_FORCE_INLINE Block256 at(const std::uint8_t* panel, std::int64_t b) {
+    const std::uint8_t* block = panel + std::size_t(b) * block_bytes;
+    const auto* d = reinterpret_cast<const std::uint16_t*>(block);
+    return {d, d + 16, block + 64, block + (has_fifth ? 768 : 256), block + 256};
+  }
+  // Which runs the low and the high nibbles of group s in a chunk belong to.
+  static constexpr int low_run(int chunk, int) { return 2 * chunk; }
+  static constexpr int high_run(int chunk, int) { return 2 * chunk + 1; }
+  struct Scales {
+    KScales k;
+  };
+  VITRINE_FORCE_INLINE Scales load_scales(const Block256& block) { return {load_k_scales(block.scales)}; }
+  template <int run>
+  VITRINE_FORCE_INLINE i32x16 scale(const Scales& scales) {
+    return scale_at<run % 4>(scales.k.scale[run / 4]);
+  }
+  // What multiplies the block's pair sums: the minima, as pairs. A block's sum_x is their dot with sums of x.
+  static constexpr int n_pair_vectors = 4, first_pair = 0;
+  template <int i>
+  VITRINE_FORCE_INLINE i32x16 pair_factor(const Scales& scales) {
+    return i % 2 ? odd_bytes(scales.k.min[i / 2]) : even_bytes(scales.k.min[i / 2]);
+  }
+  // visit(Index<s>, bytes of group s of the low run, of the high run)
+  template <int chunk, class Visit>
+  VITRINE_FORCE_INLINE void visit(const Block256& block, Visit visit) {
+    unroll<8>([&](auto index) __attribute__((always_inline)) {
+      constexpr int s = decltype(index)::value;
+      const bytes64 both = load_bytes(block.quants + 512 * chunk + 64 * s);
+      bytes64 low = low_nibbles(both), high = high_nibbles(both);
+      if constexpr (has_fifth) {
+        const bytes64 fifth = load_bytes(block.high + 64 * s);
+        low = low | move_bits<2 * chunk, 1, 4>(fifth);
+        high = high | move_bits<2 * chunk + 1, 1, 4>(fifth);
+      }
+      visit(Index<s>{}, low, high);
+    });
+  }
+};
+using Q4_K = QxK<false>;
+using Q5_K = QxK<true>;
+
+struct Q6_K {
+  static constexpr int bits = 6, n_runs = 16, run_groups = 4;
+  static constexpr bool has_min = false;
+  static constexpr std::size_t bytes_per_block = r16::q6_k_pair_bytes / 2;
+  VITRINE_FORCE_INLINE Block256 at(const std::uint8_t* panel, std::int64_t b) {
+    const std::uint8_t* pair = panel + std::size_t(b / 2) * r16::q6_k_pair_bytes;
+    const std::uint8_t* half = pair + 64 + r16::q6_k_half_bytes * std::size_t(b % 2);
+    return {reinterpret_cast<const std::uint16_t*>(pair + 32 * (b % 2)), nullptr, half, half + 256, half + 2304};
+  }
+  // Chunk c holds values 128 (c / 2) + 32 (c % 2) .. + 31 in its low nibbles, and those 64 further on in the high ones.
+  static constexpr int low_run(int chunk, int s) { return 8 * (chunk / 2) + 2 * (chunk % 2) + s / 4; }
+  static constexpr int high_run(int chunk, int s) { return low_run(chunk, s) + 4; }
+  struct Scales {
+    bytes64 quarter[4];
+  };
+  VITRINE_FORCE_INLINE Scales load_scales(const Block256& block) {
+    return {{load_bytes(block.scales), load_bytes(block.scales + 64), load_bytes(block.scales + 128),
+             load_bytes(block.scales + 192)}};
+  }
+  template <int run>
+  VITRINE_FORCE_INLINE i32x16 scale(const Scales& scales) {
+    return signed_scale_at<run % 4>(scales.quarter[run / 4]);
+  }
+  // The scales once more, as pairs: their dot with minus the sums of x, times 32, takes the offset of q back.
+  static constexpr int n_pair_vectors = 8, first_pair = 8;
+  template <int i>
+  VITRINE_FORCE_INLINE i32x16 pair_factor(const Scales& scales) {
+    return i % 2 ? signed_odd_bytes(scales.quarter[i / 2]) : signed_even_bytes(scales.quarter[i / 2]);
+  }
+  template <int chunk, class Visit>
+  VITRINE_FORCE_INLINE void visit(const Block256& block, Visit visit) {
+    unroll<8>([&](auto index) __attribute__((always_inline)) {
+      constexpr int s = decltype(index)::value, half = chunk / 2, g = chunk % 2;
+      const bytes64 both = load_bytes(block.quants + 512 * chunk + 64 * s);
+      const bytes64 high = load_bytes(block.high + 512 * half + 64 * s);
+      visit(Index<s>{}, low_nibbles(both) | move_bits<2 * g, 2, 4>(high),
+            high_nibbles(both) | move_bits<2 * g + 4, 2, 4>(high));
+    });
+  }
+};
+
+VITRINE_ISA_NAMESPACE_END

@@ -1,0 +1,72 @@
+// Activations to 8 bits: per block xd = amax / 127, q = x * (127 / amax) rounded to nearest, ties to even.
+#pragma once
+
+#include "vitrine/simd/lanes_bytes.hpp"
+#include "vitrine/simd/linear_kernels.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+namespace quantise_detail {
+
+struct BlockScale {
+  float scale, inverse;
+};
+
+// Of the block's largest magnitude, given as its bits: as integers these order like the values, with NaN above all, so
+// that a NaN anywhere reaches the scale.
+VITRINE_FORCE_INLINE BlockScale block_scale(std::int32_t amax_bits) {
+  const float amax = bits_to_float(std::uint32_t(amax_bits));
+  const float inverse = 127.0f / amax;
+  constexpr float largest = 3.402823466e38f;
+  if (inverse > largest) return {0.0f, 0.0f};
+  return {amax / 127.0f, inverse};
+}
+
+VITRINE_FORCE_INLINE i32x16 magnitude_bits(f32x16 x) { return bits(x) & broadcast_i32(0x7fffffff); }
+
+inline void quantise_32(const float* x, const QuantisedRows& out, std::int64_t token, std::int64_t first,
+                        std::int64_t last) {
+  std::int8_t* q = out.q + token * out.n_cols;
+  for (std::int64_t b = first; b < last; ++b) {
+    const f32x16 x0 = load(x + 32 * b), x1 = load(x + 32 * b + 16);
+    const BlockScale scale = block_scale(hmax_i32(max_i32(magnitude_bits(x0), magnitude_bits(x1))));
+    const f32x16 inverse = broadcast(scale.inverse);
+    const i32x16 q0 = to_i32(x0 * inverse), q1 = to_i32(x1 * inverse);
+    to_bytes(q + 32 * b, q0);
+    to_bytes(q + 32 * b + 16, q1);
+    const std::int32_t sum = hsum_i32(q0 + q1);
+    const std::int64_t at = token * out.n_blocks + b;
+    out.scale[at] = scale.scale;
+    out.minus_sum[at] = std::int32_t(0u - std::uint32_t(sum));
+    out.scaled_sum[at] = scale.scale * float(sum);
+  }
+}
+
+inline void quantise_256(const float* x, const QuantisedRows& out, std::int64_t token, std::int64_t first,
+                         std::int64_t last) {
+  std::int8_t* q = out.q + token * out.n_cols;
+  for (std::int64_t b = first; b < last; ++b) {
+    i32x16 amax = broadcast_i32(0);
+    for (int i = 0; i < 16; ++i) amax = max_i32(amax, magnitude_bits(load(x + 256 * b + 16 * i)));
+    const BlockScale scale = block_scale(hmax_i32(amax));
+    const f32x16 inverse = broadcast(scale.inverse);
+    std::int32_t sums[16];
+    for (int i = 0; i < 16; ++i) {
+      const i32x16 values = to_i32(load(x + 256 * b + 16 * i) * inverse);
+      to_bytes(q + 256 * b + 16 * i, values);
+      sums[i] = hsum_i32(values);
+    }
+    const std::int64_t at = token * out.n_blocks + b;
+    out.scale[at] = scale.scale;
+    std::int16_t* pairs = out.pair_sums + at * pair_sums_per_block;
+    for (int i = 0; i < 16; ++i) {
+      const int from = (i & ~3) | (i & 1) << 1 | (i & 2) >> 1;  // 0, 2, 1, 3 within every four
+      if (i < 8) pairs[i] = std::int16_t(std::uint32_t(sums[2 * from]) + std::uint32_t(sums[2 * from + 1]));
+      pairs[8 + i] = std::int16_t(0u - std::uint32_t(sums[from]));
+    }
+  }
+}
+
+}  // namespace quantise_detail
+
+VITRINE_ISA_NAMESPACE_END

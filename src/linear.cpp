@@ -1,0 +1,1 @@
+#include "vitrine/ops/linear.inl.hpp"
