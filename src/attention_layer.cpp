@@ -1,1 +1,0 @@
-#include "vitrine/layers/attention_layer.inl.hpp"

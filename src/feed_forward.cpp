@@ -1,1 +1,0 @@
-#include "vitrine/layers/feed_forward.inl.hpp"

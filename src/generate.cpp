@@ -1,1 +1,0 @@
-#include "vitrine/engine/generate.inl.hpp"

@@ -1,1 +1,0 @@
-#include "vitrine/text/load_tokenizer.inl.hpp"

@@ -1,1 +1,0 @@
-#include "vitrine/engine/model.inl.hpp"

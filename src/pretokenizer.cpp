@@ -1,1 +1,0 @@
-#include "vitrine/text/pretokenizer.inl.hpp"

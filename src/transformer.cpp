@@ -1,1 +1,0 @@
-#include "vitrine/model/transformer.inl.hpp"
