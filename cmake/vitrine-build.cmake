@@ -38,6 +38,7 @@ endif()
 # Kernels for one instruction set each, src/kernels_<isa>.cpp. Only these units see wide instructions; their symbols
 # stay hidden, so that no copy of a shared inline function can leave them and reach a processor that lacks the set.
 function(vitrine_isa_units)
+  set(scalar -O1) # plain loops over sixteen lanes: higher levels unroll them all and take minutes
   set(avx2 -mavx2 -mfma -mf16c)
   set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
   set(avx512vnni ${avx512} -mavx512vnni)

@@ -18,6 +18,7 @@ enum class ErrorKind {
   bad_argument,     // a caller's value is outside its documented range
   context_full,     // prompt or generation does not fit the context
   numeric_failure,  // NaN or infinity in the logits, or no admissible token
+  cancelled,        // the caller's stop token asked to end; what was being done is undone
   io,               // the operating system refused: file missing, map failed
   out_of_memory     // an allocation was refused; the message says how many bytes
 };

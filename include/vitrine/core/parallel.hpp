@@ -150,7 +150,8 @@ class Team {
 
   int n_threads() const;
 
-  // Runs body(Worker&) on every thread; returns when all have finished. The body must not throw outside of on_main.
+  // Runs body(Worker&) on every thread; returns when all have finished. What it throws on every thread
+  // alike is rethrown here; it must not throw on some threads only, outside of on_main.
   template <class Body>
   void run(Body&& body) {
     run_erased([](void* context, Worker& worker) { (*static_cast<std::remove_reference_t<Body>*>(context))(worker); },

@@ -40,6 +40,18 @@ VITRINE_INLINE void barrier(Shared& shared) {
   shared.phase.wait(phase, std::memory_order_acquire);
 }
 
+// One thread's part of a region. Shape checks throw on every thread alike, so all leave together and none is left
+// behind at a barrier.
+VITRINE_INLINE void run_guarded(void (*call)(void*, Worker&), void* context, Shared& shared, int id) {
+  const DefaultFloatEnvironment environment;
+  Worker worker(shared, id);
+  try {
+    call(context, worker);
+  } catch (...) {
+    if (id == 0) shared.error = std::current_exception();
+  }
+}
+
 }  // namespace parallel_detail
 
 struct Team::Impl {
@@ -58,9 +70,7 @@ struct Team::Impl {
       region.wait(seen, std::memory_order_acquire);
       seen = region.load(std::memory_order_acquire);
       if (leaving) return;
-      const parallel_detail::DefaultFloatEnvironment environment;
-      Worker worker(shared, id);
-      call(context, worker);
+      parallel_detail::run_guarded(call, context, shared, id);
       parallel_detail::barrier(shared);
     }
   }
@@ -101,9 +111,7 @@ VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context
     // OpenMP may grant fewer threads than asked for (nested regions, thread limits); results do not depend on it.
 #pragma omp single
     shared.n_threads = omp_get_num_threads();
-    const parallel_detail::DefaultFloatEnvironment environment;
-    Worker worker(shared, omp_get_thread_num());
-    call(context, worker);
+    parallel_detail::run_guarded(call, context, shared, omp_get_thread_num());
   }
   shared.n_threads = wanted;
 #else
@@ -111,12 +119,8 @@ VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context
   impl_->context = context;
   impl_->region.fetch_add(1, std::memory_order_release);
   impl_->region.notify_all();
-  {
-    const parallel_detail::DefaultFloatEnvironment environment;
-    Worker worker(shared, 0);
-    call(context, worker);
-    parallel_detail::barrier(shared);
-  }
+  parallel_detail::run_guarded(call, context, shared, 0);
+  parallel_detail::barrier(shared);
 #endif
   if (shared.error) std::rethrow_exception(std::exchange(shared.error, nullptr));
 }

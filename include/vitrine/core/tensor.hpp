@@ -111,8 +111,9 @@ class Tensor {
  public:
   using Shape = typename TensorView<T, Rank>::Shape;
   Tensor() = default;
-  explicit Tensor(Shape shape)
-      : bytes_(sizeof(T) * std::size_t(TensorView<T, Rank>(nullptr, shape).count())), shape_(shape) {}
+  // Zeroed, or with whatever the memory held: for scratch that is written before it is read, untouched pages cost nothing.
+  explicit Tensor(Shape shape, bool zeroed = true)
+      : bytes_(sizeof(T) * std::size_t(TensorView<T, Rank>(nullptr, shape).count()), zeroed), shape_(shape) {}
 
   TensorView<T, Rank> view() { return {data(), shape_}; }
   TensorView<const T, Rank> view() const { return {data(), shape_}; }

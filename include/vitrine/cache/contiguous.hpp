@@ -1,0 +1,56 @@
+// The plain KV cache: one allocation for the whole context. Its pages take memory only as tokens arrive.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "vitrine/cache/kv_cache.hpp"
+#include "vitrine/cache/kv_layout.hpp"
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/error.hpp"
+#include "vitrine/core/tensor.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+class ContiguousCache {
+ public:
+  ContiguousCache() = default;
+
+  // Room for `capacity` tokens, rounded up to whole blocks. Throws out_of_memory, saying the bytes, when refused.
+  ContiguousCache(const KvLayout& layout, std::int64_t capacity) : layout_(layout), capacity_(capacity) {
+    layout.check_type();
+    check(capacity >= 1, ErrorKind::bad_argument, "KV cache: expected room for at least 1 token, got ", capacity);
+    const auto n_blocks = KvLayout::blocks_for(capacity);
+    storage_ = AlignedBytes(std::size_t(n_blocks) * layout.block_bytes(), false);
+    blocks_.reserve(std::size_t(n_blocks));
+    for (std::int64_t i = 0; i < n_blocks; ++i)
+      blocks_.push_back(storage_.data() + std::size_t(i) * layout.block_bytes());
+  }
+
+  const KvLayout& layout() const { return layout_; }
+  std::int64_t length() const { return length_; }
+  std::int64_t capacity() const { return capacity_; }
+  std::size_t bytes() const { return storage_.size(); }
+  std::byte* const* blocks() const { return blocks_.data(); }
+
+  void append(std::int64_t n_tokens) {
+    check(n_tokens >= 0 && n_tokens <= capacity_ - length_, ErrorKind::context_full, "KV cache: ", length_,
+          " tokens held, ", n_tokens, " more do not fit its ", capacity_);
+    length_ += n_tokens;
+  }
+  void truncate(std::int64_t n_tokens) {
+    check(n_tokens >= 0 && n_tokens <= length_, ErrorKind::bad_argument, "truncate: expected 0 to ", length_,
+          " tokens, got ", n_tokens);
+    length_ = n_tokens;
+  }
+
+ private:
+  KvLayout layout_;
+  std::int64_t capacity_ = 0, length_ = 0;
+  AlignedBytes storage_;
+  std::vector<std::byte*> blocks_;
+};
+static_assert(KvCache<ContiguousCache>);
+
+VITRINE_NAMESPACE_END

@@ -1,0 +1,121 @@
+// Generation: prefill the prompt, then sample and decode until something ends it.
+//
+//   Generation generation = generate(session, prompt, {.max_new_tokens = 100});
+//   for (const GeneratedToken& token : generation) std::cout << token.text << std::flush;
+//   const GenerateResult& result = generation.result();      // text, tokens, why it ended, timings, seed
+//
+// Or with a callback, which returns false to end: generate(session, prompt, options, [](const GeneratedToken&) {...}).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/progress.hpp"
+#include "vitrine/engine/session.hpp"
+#include "vitrine/engine/timings.hpp"
+#include "vitrine/sample/sampler.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+struct GenerateOptions {
+  SamplingOptions sampling{};
+  std::int64_t max_new_tokens = 256;
+  bool ignore_end = false;         // end tokens are ordinary ones
+  std::vector<Token> extra_end{};  // further tokens that end this generation
+  std::stop_token stop{};          // asked once per layer
+  Progress progress{};             // of the prompt's prefill
+};
+
+enum class FinishReason {
+  none,          // not finished
+  end_token,     // the model ended it
+  length,        // max_new_tokens
+  context_full,  // the session holds no more tokens
+  cancelled,     // by the stop token, or the caller's callback
+};
+const char* finish_reason_name(FinishReason reason);
+
+struct GeneratedToken {
+  Token id = 0;
+  std::string_view text;   // whole characters only, may be empty; valid until the next token
+  std::int64_t index = 0;  // 0 for the first
+  double seconds = 0;      // since the request
+};
+
+struct GenerateResult {
+  std::vector<Token> tokens;  // without the end token
+  std::string text;
+  FinishReason reason = FinishReason::none;
+  Timings timings;
+  std::uint64_t seed = 0;  // the one in use; the same seed, prompt and options give the same tokens
+  std::string sampling;    // the chain of steps, in order
+};
+
+// A running generation; it borrows the session. The last token of the result is not yet in the session.
+class Generation {
+ public:
+  // Throws Error: bad_argument naming the option; context_full with the three numbers if the prompt leaves no room.
+  Generation(Session& session, std::vector<Token> prompt, GenerateOptions options = {});
+  Generation(Generation&&) = default;
+
+  // The next token, or null when it has ended. Throws what Session throws, but for cancellation.
+  const GeneratedToken* next();
+  void cancel();
+  const GenerateResult& result() const { return result_; }
+
+  class Iterator {
+   public:
+    using value_type = GeneratedToken;
+    using difference_type = std::ptrdiff_t;
+    explicit Iterator(Generation* generation = nullptr) : generation_(generation) { ++*this; }
+    const GeneratedToken& operator*() const { return *token_; }
+    const GeneratedToken* operator->() const { return token_; }
+    Iterator& operator++() {
+      token_ = generation_ ? generation_->next() : nullptr;
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return token_ == nullptr; }
+
+   private:
+    Generation* generation_;
+    const GeneratedToken* token_ = nullptr;
+  };
+  Iterator begin() { return Iterator(this); }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  std::span<const float> advance();
+  const GeneratedToken* finish(FinishReason reason);
+  bool ends(Token token) const;
+
+  Session* session_;
+  std::vector<Token> prompt_;
+  GenerateOptions options_;
+  Sampler sampler_;
+  StreamDecoder decoder_;
+  Stopwatch watch_;
+  double last_seconds_ = 0;
+  std::string text_;  // of the current token
+  GeneratedToken token_;
+  GenerateResult result_;
+};
+
+inline Generation generate(Session& session, std::vector<Token> prompt, GenerateOptions options = {}) {
+  return Generation(session, std::move(prompt), std::move(options));
+}
+GenerateResult generate(Session& session, std::vector<Token> prompt, GenerateOptions options,
+                        const std::function<bool(const GeneratedToken&)>& on_token);
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/engine/generate.inl.hpp"
+#endif

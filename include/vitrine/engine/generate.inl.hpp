@@ -1,0 +1,114 @@
+// Bodies of engine/generate.hpp.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "vitrine/engine/generate.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+VITRINE_INLINE const char* finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::none: return "none";
+    case FinishReason::end_token: return "end_token";
+    case FinishReason::length: return "length";
+    case FinishReason::context_full: return "context_full";
+    case FinishReason::cancelled: return "cancelled";
+  }
+  return "unknown";
+}
+
+VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> prompt, GenerateOptions options)
+    : session_(&session),
+      prompt_(std::move(prompt)),
+      options_(std::move(options)),
+      sampler_(options_.sampling, session.model().config().n_vocab),
+      decoder_(session.model().tokenizer()) {
+  check(options_.max_new_tokens >= 1, ErrorKind::bad_argument, "max_new_tokens: expected at least 1, got ",
+        options_.max_new_tokens);
+  check(!prompt_.empty(), ErrorKind::bad_argument, "prompt: expected at least 1 token, got none");
+  for (const Token token : options_.extra_end)
+    check(token >= 0 && token < session.model().config().n_vocab, ErrorKind::bad_argument,
+          "extra_end: expected ids from 0 to ", session.model().config().n_vocab - 1, ", got ", token);
+  const auto room = session.context() - session.length();
+  check(std::int64_t(prompt_.size()) < room, ErrorKind::context_full, "the prompt of ", prompt_.size(),
+        " tokens does not fit: the context holds ", session.context(), " tokens, ", session.length(),
+        " are in use, and max_new_tokens is ", options_.max_new_tokens,
+        "; a prompt is never cut, and at least 1 place must be left to answer");
+  decoder_.continue_after(prompt_.back());
+  const auto expected = std::size_t((std::min)(options_.max_new_tokens, room));
+  result_.tokens.reserve(expected);
+  result_.text.reserve(8 * expected);
+  result_.timings.inter_token_seconds.reserve(expected);
+  result_.timings.load_seconds = session.model().load_seconds();
+  result_.timings.prompt_tokens = std::int64_t(prompt_.size());
+  result_.seed = sampler_.seed();
+  result_.sampling = describe(sampler_.chain());
+}
+
+// The logits that the next token is drawn from.
+VITRINE_INLINE std::span<const float> Generation::advance() {
+  if (!result_.tokens.empty()) return session_->decode(result_.tokens.back(), options_.stop);
+  const Stopwatch prefill;
+  const auto logits = session_->prefill(prompt_, options_.stop, options_.progress);
+  result_.timings.prefill_seconds = prefill.seconds();
+  return logits;
+}
+
+VITRINE_INLINE const GeneratedToken* Generation::next() {
+  if (result_.reason != FinishReason::none) return nullptr;
+  if (std::int64_t(result_.tokens.size()) == options_.max_new_tokens) return finish(FinishReason::length);
+  if (session_->length() == session_->context()) return finish(FinishReason::context_full);
+  std::span<const float> logits;
+  try {
+    logits = advance();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::cancelled) throw;
+    return finish(FinishReason::cancelled);
+  }
+  // STEP 9/9 sample: one token out of the logits of the last position.
+  const Token id = sampler_.sample(logits, session_->tokens(), session_->length());
+  const double now = watch_.seconds();
+  if (ends(id)) return finish(FinishReason::end_token);
+
+  auto& timings = result_.timings;
+  if (result_.tokens.empty())
+    timings.ttft_seconds = now;
+  else
+    timings.inter_token_seconds.push_back(now - last_seconds_);
+  last_seconds_ = now;
+  timings.total_seconds = now;
+  text_ = decoder_.push(id);
+  result_.tokens.push_back(id);
+  result_.text += text_;
+  token_ = {id, text_, std::int64_t(result_.tokens.size()) - 1, now};
+  return &token_;
+}
+
+VITRINE_INLINE void Generation::cancel() {
+  if (result_.reason == FinishReason::none) finish(FinishReason::cancelled);
+}
+
+// Bytes of an unfinished character become U+FFFD in the result's text; they were in no token's text.
+VITRINE_INLINE const GeneratedToken* Generation::finish(FinishReason reason) {
+  result_.reason = reason;
+  result_.text += decoder_.finish();
+  return nullptr;
+}
+
+VITRINE_INLINE bool Generation::ends(Token token) const {
+  if (options_.ignore_end) return false;
+  return session_->model().tokenizer().is_end(token) ||
+         std::find(options_.extra_end.begin(), options_.extra_end.end(), token) != options_.extra_end.end();
+}
+
+VITRINE_INLINE GenerateResult generate(Session& session, std::vector<Token> prompt, GenerateOptions options,
+                                       const std::function<bool(const GeneratedToken&)>& on_token) {
+  Generation generation(session, std::move(prompt), std::move(options));
+  while (const GeneratedToken* token = generation.next())
+    if (!on_token(*token)) generation.cancel();
+  return generation.result();
+}
+
+VITRINE_NAMESPACE_END

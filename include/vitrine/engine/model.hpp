@@ -1,0 +1,46 @@
+// A model ready to run: transformer, tokenizer, and how long it took to load.
+//
+//   auto model = Model::load("SmolLM2-135M-Instruct.Q4_1.gguf");
+//
+// Immutable and shared: any number of sessions on any threads may use one model at once.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/model/loader.hpp"
+#include "vitrine/model/transformer.hpp"
+#include "vitrine/text/load_tokenizer.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+class Model {
+ public:
+  // `path`: a GGUF file, or a folder with config.json, *.safetensors and a tokenizer. Throws Error; see
+  // load_model_files.
+  static std::shared_ptr<const Model> load(const std::filesystem::path& path, const LoadOptions& options = {});
+
+  Model(Transformer transformer, Tokenizer tokenizer, double load_seconds = 0, std::vector<std::string> notices = {});
+
+  const Transformer& transformer() const { return transformer_; }
+  const ModelConfig& config() const { return transformer_.config(); }
+  const ModelWeights& weights() const { return transformer_.weights(); }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  double load_seconds() const { return load_seconds_; }
+  const std::vector<std::string>& notices() const { return notices_; }  // what loading did in another way than usual
+
+ private:
+  Transformer transformer_;
+  Tokenizer tokenizer_;
+  double load_seconds_;
+  std::vector<std::string> notices_;
+};
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/engine/model.inl.hpp"
+#endif

@@ -1,0 +1,81 @@
+// One conversation with a model: the tokens so far, their KV cache, the scratch memory and the threads.
+//
+//   Session session(model, {.n_context = 2048});
+//   std::span<const float> logits = session.prefill(prompt);   // all positions of a chunk through each layer together
+//   logits = session.decode(next);                             // one more token
+//
+// A session is used by one thread at a time and may be moved; any number of sessions may share a model. The logits it
+// gives are bit-identical for any chunk size, number of threads and instruction set, and with the cache or without.
+// What fails leaves the session as it was before the call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/progress.hpp"
+#include "vitrine/core/token.hpp"
+#include "vitrine/core/trace.hpp"
+#include "vitrine/engine/model.hpp"
+#include "vitrine/simd/dispatch.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+struct SessionOptions {
+  std::int64_t n_context = 0;  // tokens the session can hold; 0: what the model was trained for, at most 4096
+  int n_threads = 0;           // 0: as many as this process may use
+  DType kv_type = DType::f16;  // element type of the KV cache: f32, f16 or bf16
+  std::int64_t chunk = 256;    // prompt tokens per pass; changes speed and scratch memory, never a result
+  bool use_cache = true;       // false: every step computes the whole sequence anew, to see what the cache is good for
+  std::optional<Isa> isa{};    // kernels to use; none: the best there are, see simd/dispatch.hpp
+  TraceObserver trace{};       // is shown every intermediate
+};
+
+class Session {
+ public:
+  // Throws Error: bad_argument naming the option; out_of_memory with the bytes wanted and available and the longest
+  // context that fits.
+  explicit Session(std::shared_ptr<const Model> model, SessionOptions options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // Appends tokens [n] and returns the logits [n_vocab] of the last one, valid until the next call. Throws Error:
+  // bad_argument (no tokens, an id outside the vocabulary), context_full, cancelled, numeric_failure.
+  std::span<const float> prefill(std::span<const Token> tokens, const std::stop_token& stop = {},
+                                 const Progress& progress = {});
+  // The same for one token; allocates nothing.
+  std::span<const float> decode(Token token, const std::stop_token& stop = {});
+
+  // Appends tokens and shows the logits of every one of them: see(position, logits [n_vocab]), positions ascending.
+  using LogitsObserver = std::function<void(std::int64_t, std::span<const float>)>;
+  void prefill_logits(std::span<const Token> tokens, const LogitsObserver& see);
+
+  void reset() { truncate(0); }
+  void truncate(std::int64_t n_tokens);  // keeps the first n_tokens
+
+  std::span<const Token> tokens() const;  // the sequence so far
+  std::int64_t length() const { return std::int64_t(tokens().size()); }
+  std::int64_t context() const;
+  const Model& model() const;
+  const SessionOptions& options() const;  // with the defaults filled in
+  const char* isa() const;                // name of the kernels in use
+  std::size_t kv_bytes() const;           // reserved for K and V
+  std::int64_t n_passes() const;          // forward passes run so far
+  std::int64_t n_pass_tokens() const;     // tokens computed in them: with a cache, each position once
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/engine/session.inl.hpp"
+#endif

@@ -1,0 +1,189 @@
+// Bodies of engine/session.hpp.
+#pragma once
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "vitrine/cache/contiguous.hpp"
+#include "vitrine/engine/session.hpp"
+#include "vitrine/ops/elementwise.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+namespace session_detail {
+
+inline constexpr std::int64_t max_logit_rows = 16;  // tokens whose logits are kept at a time by prefill_logits
+
+// Memory that could be had without swapping, in bytes; 0 if the system does not say.
+VITRINE_INLINE std::size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  std::size_t kibibytes = 0;
+  while (file >> key >> kibibytes && std::getline(file, unit))
+    if (key == "MemAvailable:") return kibibytes * 1024;
+  return 0;
+}
+
+VITRINE_INLINE ContiguousCache make_cache(const KvLayout& layout, std::int64_t n_context) {
+  const auto wanted = std::size_t(KvLayout::blocks_for(n_context)) * layout.block_bytes();
+  const auto available = available_memory();
+  check(available == 0 || wanted <= available, ErrorKind::out_of_memory, "a KV cache for n_context = ", n_context,
+        " needs ", wanted, " bytes, ", available,
+        " are available; n_context <= ", std::int64_t(available / layout.block_bytes()) * kv_block_tokens, " fits");
+  return ContiguousCache(layout, n_context);
+}
+
+VITRINE_INLINE SessionOptions with_defaults(SessionOptions options, const ModelConfig& config) {
+  constexpr std::int64_t default_context = 4096, largest_context = std::int64_t(1) << 31;
+  check(options.n_context >= 0 && options.n_context <= largest_context, ErrorKind::bad_argument,
+        "n_context: expected 1 to ", largest_context, ", or 0 for the default, got ", options.n_context);
+  check(options.chunk >= 1, ErrorKind::bad_argument, "chunk: expected at least 1 token, got ", options.chunk);
+  check(options.n_threads >= 0, ErrorKind::bad_argument, "n_threads: expected 1 or more, or 0 for all, got ",
+        options.n_threads);
+  if (options.n_context == 0) options.n_context = (std::min)(config.n_context, default_context);
+  if (options.n_threads == 0) options.n_threads = available_threads();
+  options.chunk = (std::min)(options.chunk, options.n_context);
+  return options;
+}
+
+}  // namespace session_detail
+
+struct Session::Impl {
+  std::shared_ptr<const Model> model;
+  SessionOptions options;
+  const KernelTable& kernels;
+  Team team;
+  ContiguousCache cache;
+  PassScratch scratch;
+  Tensor<float, 2> logits;    // [1 or max_logit_rows, n_vocab]
+  std::vector<Token> tokens;  // the sequence; its K and V are in the cache, unless use_cache is off
+  std::int64_t n_passes = 0, n_pass_tokens = 0;
+
+  Impl(std::shared_ptr<const Model> shared_model, SessionOptions wanted)
+      : model(std::move(shared_model)),
+        options(session_detail::with_defaults(std::move(wanted), model->config())),
+        kernels(options.isa ? vitrine::kernels(*options.isa) : vitrine::kernels()),
+        team(options.n_threads),
+        cache(session_detail::make_cache(model->transformer().kv_layout(options.kv_type), options.n_context)),
+        scratch(model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads)),
+        logits({1, model->config().n_vocab}) {
+    tokens.reserve(std::size_t(options.n_context));
+  }
+
+  void check_new(std::span<const Token> more) const {
+    check(!more.empty(), ErrorKind::bad_argument, "tokens: expected at least 1, got none");
+    const auto n_vocab = model->config().n_vocab;
+    for (std::size_t i = 0; i < more.size(); ++i)
+      check(more[i] >= 0 && more[i] < n_vocab, ErrorKind::bad_argument, "token at index ", i, ": expected 0 to ",
+            n_vocab - 1, ", got ", more[i]);
+    check(std::int64_t(more.size()) <= options.n_context - std::int64_t(tokens.size()), ErrorKind::context_full,
+          more.size(), " tokens do not fit the context: ", tokens.size(), " of ", options.n_context, " are in use");
+  }
+
+  // One pass over tokens [cache.length(), +n), whose last n_logits rows of logits are wanted.
+  bool pass(std::int64_t n, std::int64_t n_logits, const std::stop_token& stop) {
+    const auto pos0 = cache.length();
+    const SequenceSlice slice{&cache.layout(), cache.blocks(), pos0, 0, n};
+    std::int64_t rows[session_detail::max_logit_rows];
+    for (std::int64_t i = 0; i < n_logits; ++i) rows[i] = n - n_logits + i;
+    const Batch batch{
+        std::span(tokens).subspan(std::size_t(pos0), std::size_t(n)), {&slice, 1}, {rows, std::size_t(n_logits)}};
+    const bool completed = model->transformer().forward(team, kernels, batch, scratch, logits.view(),
+                                                        options.trace ? &options.trace : nullptr, stop);
+    if (!completed) return false;
+    cache.append(n);
+    ++n_passes;
+    n_pass_tokens += n;
+    for (std::int64_t i = 0; i < n_logits; ++i)
+      check(find_peak(kernels, std::as_const(logits).view().row(i)).all_finite, ErrorKind::numeric_failure,
+            "the logits at position ", pos0 + rows[i], " hold NaN or infinity");
+    return true;
+  }
+
+  // Computes what the cache lacks of `tokens`, in chunks. What goes wrong takes back the tokens from `n_before` on.
+  template <class AfterChunk>
+  void evaluate(std::size_t n_before, std::int64_t chunk, bool all_logits, const std::stop_token& stop,
+                AfterChunk&& after_chunk) {
+    try {
+      if (!options.use_cache) cache.truncate(0);
+      const auto total = std::int64_t(tokens.size());
+      while (cache.length() < total) {
+        const auto n = (std::min)(chunk, total - cache.length());
+        const bool last = cache.length() + n == total;
+        check(pass(n, all_logits ? n : (last ? 1 : 0), stop), ErrorKind::cancelled, "cancelled after ", cache.length(),
+              " of ", total, " tokens");
+        after_chunk(n);
+      }
+    } catch (...) {
+      tokens.resize(n_before);
+      cache.truncate((std::min)(cache.length(), std::int64_t(n_before)));
+      throw;
+    }
+  }
+
+  std::span<const float> last_logits() const { return logits.view().row(0); }
+};
+
+VITRINE_INLINE Session::Session(std::shared_ptr<const Model> model, SessionOptions options) {
+  check(model != nullptr, ErrorKind::bad_argument, "model: expected one, got a null pointer");
+  impl_ = std::make_unique<Impl>(std::move(model), std::move(options));
+}
+VITRINE_INLINE Session::~Session() = default;
+VITRINE_INLINE Session::Session(Session&&) noexcept = default;
+VITRINE_INLINE Session& Session::operator=(Session&&) noexcept = default;
+
+VITRINE_INLINE std::span<const float> Session::prefill(std::span<const Token> more, const std::stop_token& stop,
+                                                       const Progress& progress) {
+  impl_->check_new(more);
+  const auto n_before = impl_->tokens.size();
+  impl_->tokens.insert(impl_->tokens.end(), more.begin(), more.end());
+  const auto total = std::int64_t(impl_->options.use_cache ? more.size() : impl_->tokens.size());
+  std::int64_t done = 0;
+  impl_->evaluate(n_before, impl_->options.chunk, false, stop, [&](std::int64_t n) {
+    done += n;
+    if (progress) progress({"prefill", done, total, "tokens"});
+  });
+  return impl_->last_logits();
+}
+
+VITRINE_INLINE std::span<const float> Session::decode(Token token, const std::stop_token& stop) {
+  impl_->check_new({&token, 1});
+  impl_->tokens.push_back(token);
+  impl_->evaluate(impl_->tokens.size() - 1, impl_->options.chunk, false, stop, [](std::int64_t) {});
+  return impl_->last_logits();
+}
+
+VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const LogitsObserver& see) {
+  impl_->check_new(more);
+  const auto rows = (std::min)(session_detail::max_logit_rows, impl_->options.chunk);
+  if (impl_->logits.shape()[0] < rows) impl_->logits = Tensor<float, 2>({rows, impl_->model->config().n_vocab});
+  const auto n_before = impl_->tokens.size();
+  impl_->tokens.insert(impl_->tokens.end(), more.begin(), more.end());
+  const auto first_new = std::int64_t(n_before);
+  impl_->evaluate(n_before, rows, true, {}, [&](std::int64_t n) {
+    const auto pos0 = impl_->cache.length() - n;
+    for (std::int64_t i = 0; i < n; ++i)
+      if (pos0 + i >= first_new) see(pos0 + i, std::as_const(impl_->logits).view().row(i));
+  });
+}
+
+VITRINE_INLINE void Session::truncate(std::int64_t n_tokens) {
+  check(n_tokens >= 0 && n_tokens <= length(), ErrorKind::bad_argument, "truncate: expected 0 to ", length(),
+        " tokens, got ", n_tokens);
+  impl_->tokens.resize(std::size_t(n_tokens));
+  impl_->cache.truncate((std::min)(impl_->cache.length(), n_tokens));
+}
+
+VITRINE_INLINE std::span<const Token> Session::tokens() const { return impl_->tokens; }
+VITRINE_INLINE std::int64_t Session::context() const { return impl_->options.n_context; }
+VITRINE_INLINE const Model& Session::model() const { return *impl_->model; }
+VITRINE_INLINE const SessionOptions& Session::options() const { return impl_->options; }
+VITRINE_INLINE const char* Session::isa() const { return impl_->kernels.name; }
+VITRINE_INLINE std::size_t Session::kv_bytes() const { return impl_->cache.bytes(); }
+VITRINE_INLINE std::int64_t Session::n_passes() const { return impl_->n_passes; }
+VITRINE_INLINE std::int64_t Session::n_pass_tokens() const { return impl_->n_pass_tokens; }
+
+VITRINE_NAMESPACE_END

@@ -1,0 +1,73 @@
+// The page to read first: one forward pass, from token ids to logits, top to bottom.
+//
+//   STEP 1/9 tokenize   text -> ids                                   text/tokenizer.hpp
+//   STEP 2/9 embed      id -> row of the embedding matrix             here
+//   STEP 3/9 project    norm, then queries, keys, values              layers/attention_layer.hpp  }
+//   STEP 4/9 rope       turn queries and keys by their position       layers/attention_layer.hpp  }  n_layer
+//   STEP 5/9 attention  cache K and V, look back, mix the values      layers/attention_layer.hpp  }  times
+//   STEP 6/9 output     mix the heads, add to the residual stream     layers/attention_layer.hpp  }
+//   STEP 7/9 feed-forward   gate, up, down, add                       layers/feed_forward.hpp     }
+//   STEP 8/9 head       norm, then one logit per word of the vocabulary   here
+//   STEP 9/9 sample     logits -> the next id                         sample/sampler.hpp
+//
+// Prefill and decode are the same code: a pass over many tokens or over one. A token's numbers do not depend on which
+// other tokens are in the pass.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/parallel.hpp"
+#include "vitrine/core/token.hpp"
+#include "vitrine/core/trace.hpp"
+#include "vitrine/layers/pass.hpp"
+#include "vitrine/model/config.hpp"
+#include "vitrine/model/loader.hpp"
+#include "vitrine/model/weights.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+// What one pass works on.
+struct Batch {
+  std::span<const Token> tokens;             // [n_tokens], ids in [0, n_vocab)
+  std::span<const SequenceSlice> slices;     // cover the tokens in order
+  std::span<const std::int64_t> logit_rows;  // tokens whose logits are wanted, ascending; the head runs for these only
+};
+
+// The weights and what follows from them. Immutable, so any number of threads may run passes on it at once.
+class Transformer {
+ public:
+  explicit Transformer(LoadedModel loaded);
+
+  const ModelConfig& config() const { return config_; }
+  const ModelWeights& weights() const { return weights_; }
+  KvLayout kv_layout(DType type) const { return {type, config_.n_layer, config_.n_kv_head, config_.head_dim}; }
+
+  // Memory for passes of up to max_tokens tokens at positions below max_context.
+  PassScratch make_scratch(std::int64_t max_tokens, std::int64_t max_context, int n_threads) const;
+
+  // Runs one pass: writes K and V of every token into the caches (whose lengths the caller keeps) and the wanted logits
+  // [n_logit_rows, n_vocab]. Returns false when `stop` was requested, within one layer; the caches' new positions then
+  // hold nothing of use. `observer` may be null.
+  bool forward(Team& team, const KernelTable& kernels, const Batch& batch, PassScratch& scratch,
+               TensorView<float, 2> logits, const TraceObserver* observer, const std::stop_token& stop) const;
+
+ private:
+  BlockShape block_shape(const LayerConfig& layer) const;
+  void embed(const Pass& pass, const Batch& batch) const;
+  void head(const Pass& pass, const Batch& batch, TensorView<float, 2> logits) const;
+
+  ModelConfig config_;
+  ModelWeights weights_;
+  std::vector<BlockShape> shapes_;                       // [n_layer]
+  std::vector<std::vector<float>> inverse_frequencies_;  // per rotation table, [head_dim / 2]
+};
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/model/transformer.inl.hpp"
+#endif

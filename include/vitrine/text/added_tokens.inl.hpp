@@ -1,0 +1,127 @@
+// Finds added tokens in a text: at each position from the left the longest one. For bodies only.
+#pragma once
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <bitset>
+#include <string_view>
+#include <vector>
+
+#include "vitrine/text/pattern.hpp"
+#include "vitrine/text/tokenizer_spec.hpp"
+#include "vitrine/text/utf8.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+namespace added_detail {
+
+// The character that ends at `end`; nothing valid: one byte.
+inline std::string_view character_before(std::string_view text, std::size_t end) {
+  std::size_t begin = end - 1;
+  while (begin > 0 && end - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  const auto character = text.substr(begin, end - begin);
+  const auto unit = utf8::first_unit(character);
+  return unit.valid && unit.n_bytes == character.size() ? character : text.substr(end - 1, 1);
+}
+
+inline bool is_space(std::string_view character) {
+  return utf8::first_unit(character).valid && utf8::is_white_space(utf8::code_point(character));
+}
+
+inline bool is_word(std::string_view character) {
+  if (!utf8::first_unit(character).valid) return false;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(utf8::code_point(character)))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC: return true;
+    default: return false;
+  }
+}
+
+class Matcher {
+ public:
+  struct Match {
+    TextRange range;  // what it takes, stripped white space included
+    Token id = -1;
+  };
+
+  void add(AddedToken token) {
+    if (token.text.empty()) return;
+    first_bytes_.set(static_cast<unsigned char>(token.text.front()));
+    tokens_.push_back(std::move(token));
+  }
+  // After the last add(). Of equal texts the first added one stays.
+  void finish() {
+    std::stable_sort(tokens_.begin(), tokens_.end(), [](const auto& a, const auto& b) { return a.text < b.text; });
+    tokens_.erase(
+        std::unique(tokens_.begin(), tokens_.end(), [](const auto& a, const auto& b) { return a.text == b.text; }),
+        tokens_.end());
+  }
+  bool empty() const { return tokens_.empty(); }
+
+  // The first match at or after `from`; id -1 if there is none.
+  Match find(std::string_view text, std::size_t from, bool parse_special) const {
+    for (std::size_t at = from; at < text.size(); ++at) {
+      if (!first_bytes_[static_cast<unsigned char>(text[at])]) continue;
+      const AddedToken* token = longest(text, at, parse_special);
+      if (token == nullptr) continue;
+      Match match{{at, at + token->text.size()}, token->id};
+      if (token->left_strip)
+        while (match.range.begin > from) {
+          const auto before = character_before(text, match.range.begin);
+          if (!is_space(before) || before.size() > match.range.begin - from) break;
+          match.range.begin -= before.size();
+        }
+      if (token->right_strip)
+        while (match.range.end < text.size()) {
+          const auto unit = utf8::first_unit(text.substr(match.range.end));
+          if (!is_space(text.substr(match.range.end, unit.n_bytes))) break;
+          match.range.end += unit.n_bytes;
+        }
+      return match;
+    }
+    return {};
+  }
+
+ private:
+  bool allowed(const AddedToken& token, std::string_view text, std::size_t at, bool parse_special) const {
+    if (token.special && !parse_special) return false;
+    if (!token.single_word) return true;
+    const std::size_t end = at + token.text.size();
+    if (at > 0 && is_word(character_before(text, at))) return false;
+    return end == text.size() || !is_word(text.substr(end, utf8::first_unit(text.substr(end)).n_bytes));
+  }
+
+  // The tokens are sorted; those that begin like the text form a range that each further byte narrows.
+  const AddedToken* longest(std::string_view text, std::size_t at, bool parse_special) const {
+    auto low = tokens_.begin(), high = tokens_.end();
+    const AddedToken* best = nullptr;
+    for (std::size_t depth = 0; at + depth < text.size(); ++depth) {
+      const auto wanted = static_cast<unsigned char>(text[at + depth]);
+      low = std::partition_point(low, high, [&](const AddedToken& token) {
+        return token.text.size() <= depth || static_cast<unsigned char>(token.text[depth]) < wanted;
+      });
+      high = std::partition_point(
+          low, high, [&](const AddedToken& token) { return static_cast<unsigned char>(token.text[depth]) == wanted; });
+      if (low == high) break;
+      if (low->text.size() == depth + 1 && allowed(*low, text, at, parse_special)) best = &*low;
+    }
+    return best;
+  }
+
+  std::vector<AddedToken> tokens_;
+  std::bitset<256> first_bytes_;
+};
+
+}  // namespace added_detail
+
+VITRINE_NAMESPACE_END

@@ -1,0 +1,1 @@
+#include "vitrine/layers/attention_layer.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/text/chatml.inl.hpp"

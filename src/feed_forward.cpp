@@ -1,0 +1,1 @@
+#include "vitrine/layers/feed_forward.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/text/load_tokenizer.inl.hpp"

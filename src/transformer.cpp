@@ -1,0 +1,1 @@
+#include "vitrine/model/transformer.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/text/vocabulary.inl.hpp"

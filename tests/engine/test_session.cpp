@@ -1,0 +1,209 @@
+// Sessions: bounds, roll-back, cancellation, sharing of models, moving.
+#include <cfenv>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "support/bits.hpp"
+
+using namespace support;
+
+namespace {
+
+std::shared_ptr<const Model> tiny() { return model(data("tiny/llama_gqa/model-f32.gguf")); }
+
+std::vector<Token> some_tokens(std::int64_t n) {
+  std::vector<Token> result;
+  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + 5) % 384));
+  return result;
+}
+
+template <class Action>
+Error error_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("expected an Error, got none");
+  throw;
+}
+
+using Catch::Matchers::Contains;
+
+}  // namespace
+
+TEST_CASE("a session's defaults and limits") {
+  Session session(tiny());
+  CHECK(session.context() == 256);  // what the model was trained for
+  CHECK(session.options().n_threads >= 1);
+  CHECK(session.length() == 0);
+  // layers x tokens x KV heads x head dim x bytes x 2
+  CHECK(session.kv_bytes() == std::size_t(session.model().config().n_layer * 256 * 2 * 16 * 2 * 2));
+
+  for (const auto& [options, named] :
+       std::vector<std::pair<SessionOptions, std::string>>{{{.n_context = -1}, "n_context"},
+                                                           {{.n_threads = -2}, "n_threads"},
+                                                           {{.chunk = 0}, "chunk"},
+                                                           {{.kv_type = DType::q8_0}, "Q8_0"}}) {
+    const auto error = error_of([&, &o = options] { Session refused(tiny(), o); });
+    CHECK(error.kind() == ErrorKind::bad_argument);
+    CHECK_THAT(error.what(), Contains(named));
+  }
+  CHECK(error_of([] { Session refused(nullptr); }).kind() == ErrorKind::bad_argument);
+}
+
+TEST_CASE("a context too large for the machine is refused with the numbers and what would fit") {
+  const auto error = error_of([] { Session refused(tiny(), {.n_context = std::int64_t(1) << 31}); });
+  CHECK(error.kind() == ErrorKind::out_of_memory);
+  CHECK_THAT(error.what(), Contains("n_context <= ") && Contains("needs"));
+}
+
+TEST_CASE("tokens outside the vocabulary are refused by index and value") {
+  Session session(tiny());
+  session.prefill(some_tokens(3));
+  for (const Token bad : {Token(-1), Token(384), std::numeric_limits<Token>::max()}) {
+    const auto error = error_of([&] { session.prefill(std::vector<Token>{1, bad}); });
+    CHECK(error.kind() == ErrorKind::bad_argument);
+    CHECK_THAT(error.what(), Contains("index 1") && Contains(std::to_string(bad)));
+  }
+  CHECK(error_of([&] { session.prefill({}); }).kind() == ErrorKind::bad_argument);
+  CHECK(session.length() == 3);
+}
+
+TEST_CASE("what does not fit the context is refused, never cut") {
+  Session session(tiny(), {.n_context = 10});
+  session.prefill(some_tokens(4));
+  const auto error = error_of([&] { session.prefill(some_tokens(7)); });
+  CHECK(error.kind() == ErrorKind::context_full);
+  CHECK_THAT(error.what(), Contains("7 tokens") && Contains("4 of 10"));
+  CHECK(session.length() == 4);
+  session.prefill(some_tokens(6));
+  CHECK(error_of([&] { session.decode(1); }).kind() == ErrorKind::context_full);
+  CHECK(session.length() == 10);
+}
+
+TEST_CASE("truncate and reset: what follows has the bits of a fresh session") {
+  const auto prompt = some_tokens(30);
+  Session fresh(tiny());
+  const auto expected = copy(fresh.prefill(std::span(prompt).first(20)));
+  Session session(tiny());
+  session.prefill(prompt);
+  session.truncate(13);
+  CHECK(session.length() == 13);
+  CHECK(same_bits(session.prefill(std::span(prompt).subspan(13, 7)), expected));
+  session.reset();
+  CHECK(session.length() == 0);
+  CHECK(same_bits(session.prefill(std::span(prompt).first(20)), expected));
+  for (const std::int64_t bad : {-1, 21})
+    CHECK(error_of([&] { session.truncate(bad); }).kind() == ErrorKind::bad_argument);
+  CHECK(session.length() == 20);
+}
+
+TEST_CASE("the logits of all positions are those that a prefill up to there gives") {
+  const auto prompt = some_tokens(21);
+  Session all(tiny());
+  std::int64_t expected_position = 0;
+  all.prefill_logits(prompt, [&](std::int64_t position, std::span<const float> logits) {
+    CHECK(position == expected_position++);
+    Session up_to_here(tiny());
+    CHECK(same_bits(logits, up_to_here.prefill(std::span(prompt).first(std::size_t(position) + 1))));
+  });
+  CHECK(expected_position == 21);
+  CHECK(all.length() == 21);
+}
+
+TEST_CASE("cancellation takes effect within a layer and leaves the session as it was") {
+  std::stop_source source;
+  SessionOptions options{.n_threads = 2, .chunk = 8};
+  int layers_seen = 0;
+  bool asked = false;
+  options.trace = [&](const TraceEvent& event) {
+    if (event.layer == 1 && event.name == "q") {
+      asked = true;
+      source.request_stop();
+    }
+    layers_seen += asked && event.name == "attention_norm";
+  };
+  Session session(tiny(), options);
+  CHECK(error_of([&] { session.prefill(some_tokens(20), source.get_token()); }).kind() == ErrorKind::cancelled);
+  CHECK(asked);
+  CHECK(layers_seen == 0);  // no further layer was begun
+  CHECK(session.length() == 0);
+  Session other(tiny(), {.n_threads = 2});
+  const auto expected = copy(other.prefill(some_tokens(20)));
+  CHECK(same_bits(session.prefill(some_tokens(20)), expected));
+}
+
+TEST_CASE("an observer that throws ends the call with its exception and leaves the session usable") {
+  SessionOptions options{.n_threads = 2};
+  bool angry = true;
+  options.trace = [&](const TraceEvent& event) {
+    if (angry && event.name == "q_rope") throw std::runtime_error("seen enough");
+  };
+  Session session(tiny(), options);
+  CHECK_THROWS_WITH(session.prefill(some_tokens(5)), "seen enough");
+  CHECK(session.length() == 0);
+  angry = false;
+  Session other(tiny(), {.n_threads = 1});
+  const auto expected = copy(other.prefill(some_tokens(5)));
+  CHECK(same_bits(session.prefill(some_tokens(5)), expected));
+}
+
+TEST_CASE("progress of a prefill counts up to the whole prompt") {
+  Session session(tiny(), {.chunk = 8});
+  std::vector<std::int64_t> done;
+  session.prefill(some_tokens(20), {}, [&](const ProgressEvent& event) {
+    CHECK(event.phase == "prefill");
+    CHECK(event.total == 20);
+    done.push_back(event.done);
+  });
+  CHECK(done == std::vector<std::int64_t>{8, 16, 20});
+}
+
+TEST_CASE("NaN in the weights is a named failure, not a token") {
+  auto loaded = load_model_files(data("tiny/llama_gqa/model-f32.gguf"));
+  loaded.weights.final_norm[3] = std::numeric_limits<float>::quiet_NaN();
+  auto poisoned = std::make_shared<const Model>(Transformer(std::move(loaded)), tiny()->tokenizer());
+  Session session(poisoned);
+  const auto error = error_of([&] { session.prefill(some_tokens(5)); });
+  CHECK(error.kind() == ErrorKind::numeric_failure);
+  CHECK_THAT(error.what(), Contains("position 4"));
+  CHECK(session.length() == 0);
+}
+
+TEST_CASE("sessions move, and two of them share a model from two threads") {
+  const auto prompt = some_tokens(25);
+  const auto expected = run(tiny(), prompt, 10, {.n_threads = 1});
+  Session first(tiny(), {.n_threads = 2});
+  first.prefill(std::span(prompt).first(10));
+  Session moved(std::move(first));
+  CHECK(same_bits(moved.prefill(std::span(prompt).subspan(10)), expected.logits[0]));
+
+  std::vector<int> differences(2, -2);
+  std::vector<std::thread> threads;
+  const auto shared = tiny();
+  for (std::size_t i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] {
+      Session session(shared, {.n_context = 64, .n_threads = 2});
+      auto logits = session.prefill(prompt);
+      int different = !same_bits(logits, expected.logits[0]);
+      for (std::size_t step = 0; step < 10; ++step)
+        different += !same_bits(session.decode(expected.tokens[step]), expected.logits[step + 1]);
+      differences[i] = different;
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(differences == std::vector<int>{0, 0});
+}
+
+TEST_CASE("a host's flush-to-zero mode changes no bit, and is still there afterwards") {
+  const auto prompt = some_tokens(12);
+  const auto expected = run(tiny(), prompt, 3, {.n_threads = 1});
+  std::fenv_t saved;
+  std::fegetenv(&saved);
+  std::fesetround(FE_UPWARD);
+  const auto upward = run(tiny(), prompt, 3, {.n_threads = 2});
+  CHECK(std::fegetround() == FE_UPWARD);
+  std::fesetenv(&saved);
+  CHECK(first_difference(expected, upward) == -1);
+}

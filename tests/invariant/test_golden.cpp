@@ -1,0 +1,52 @@
+// Golden hashes of logits: the bits that every machine and every instruction set must give, recorded once.
+//
+// A run is a prompt of 40 tokens and 8 greedy steps. To record anew after a change of the arithmetic version (and only
+// then): VITRINE_RECORD_GOLDEN=1 test_invariant "golden*", which writes the file instead of comparing.
+#include "support/bits.hpp"
+
+using namespace support;
+
+namespace {
+
+constexpr const char* files[] = {
+    "tiny/llama_mha/model-f32.gguf",       "tiny/llama_mha/model-bf16.gguf",
+    "tiny/llama_gqa/model-f16.gguf",       "tiny/llama_rope_llama3/model-f32.gguf",
+    "tiny/qwen2/model-f32.gguf",           "tiny/qwen2_sharded_f16",
+    "tiny/qwen3/model-f32.gguf",           "tiny/mistral_swa",
+    "tiny/gemma3/model-f32.gguf",          "quantmodel/llama256/model-Q4_0.gguf",
+    "quantmodel/llama256/model-Q4_1.gguf", "quantmodel/llama256/model-Q5_0.gguf",
+    "quantmodel/llama256/model-Q8_0.gguf", "quantmodel/llama256/model-Q4_K_M.gguf",
+    "quantmodel/llama256/model-Q6_K.gguf",
+};
+
+std::string hex(std::uint64_t value) {
+  std::ostringstream out;
+  out << std::hex << value;
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("golden hashes of the logits of tiny models") {
+  const auto path = data("golden/tiny.json");
+  const bool record = std::getenv("VITRINE_RECORD_GOLDEN") != nullptr;
+  nlohmann::json golden = record ? nlohmann::json::object() : read_json(path);
+  for (const char* file : files) {
+    const auto shared = model(data(file));
+    std::vector<Token> prompt;
+    for (std::int64_t i = 0; i < 40; ++i) prompt.push_back(Token((i * 104729 + 7) % shared->config().n_vocab));
+    for (const auto type : {DType::f32, DType::f16, DType::bf16}) {
+      const auto key = std::string(file) + " " + dtype_info(type).name;
+      INFO(key);
+      const auto value = hex(hash(run(shared, prompt, 8, {.n_threads = 2, .kv_type = type})));
+      if (record)
+        golden[key] = value;
+      else
+        CHECK(golden.value(key, "not recorded") == value);
+    }
+  }
+  if (record) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << golden.dump(1) << "\n";
+  }
+}

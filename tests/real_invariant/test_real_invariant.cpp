@@ -1,0 +1,87 @@
+// The invariant on the two real models, and their golden hashes.
+#include "support/bits.hpp"
+
+using namespace support;
+
+namespace {
+
+std::vector<Token> prompt_of(const char* file, const char* name) {
+  for (const auto& prompt : read_json(data(std::string("real/") + file))["prompts"])
+    if (prompt["name"] == name) return tokens(prompt["input_ids"]);
+  FAIL("no prompt " << name << " in " << file);
+  return {};
+}
+
+struct Real {
+  const char* file;
+  const char* fixture;
+};
+const std::vector<Real> reals = {{smollm2_file, "smollm2.json"}, {gemma3_file, "gemma3.json"}};
+
+}  // namespace
+
+TEST_CASE("real models: chunks of 1, 7, 16 and all, 1 and 2 threads, each instruction set: the same bits") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  const auto prompt = prompt_of(real.fixture, "korean");
+  const auto whole = run(shared, prompt, 4, {.n_threads = 2});
+  for (const auto isa : available_isas()) {
+    if (isa == Isa::scalar) continue;  // below
+    for (const std::int64_t chunk : {1, 7, 16, 256}) {
+      for (const int n_threads : {1, 2}) {
+        INFO(isa_name(isa) << ", chunk " << chunk << ", threads " << n_threads);
+        const auto other = run(shared, prompt, 4, {.n_threads = n_threads, .chunk = chunk, .isa = isa});
+        CHECK(first_difference(whole, other) == -1);
+      }
+    }
+  }
+}
+
+TEST_CASE("real models: the scalar kernels give the same bits for 8 tokens") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  auto prompt = prompt_of(real.fixture, "korean");
+  prompt.resize(6);
+  const auto best_isa = run(shared, prompt, 2, {.n_threads = 2});
+  CHECK(first_difference(best_isa, run(shared, prompt, 2, {.n_threads = 2, .isa = Isa::scalar})) == -1);
+}
+
+TEST_CASE("real models: recomputing everything gives the same bits at each step") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  const auto prompt = prompt_of(real.fixture, "chat_english");
+  const auto cached = run(shared, prompt, 6, {.n_threads = 2});
+  const auto uncached = run(shared, prompt, 6, {.n_threads = 2, .use_cache = false});
+  CHECK(uncached.n_pass_tokens > cached.n_pass_tokens);
+  CHECK(first_difference(cached, uncached) == -1);
+}
+
+TEST_CASE("golden hashes of the logits of the real models") {
+  const auto path = data("golden/real.json");
+  const bool record = std::getenv("VITRINE_RECORD_GOLDEN") != nullptr;
+  nlohmann::json golden = record ? nlohmann::json::object() : read_json(path);
+  for (const auto& real : reals) {
+    const auto shared = real_model(real.file);
+    if (!shared) return;
+    for (const char* name : {"chat_english", "korean"}) {
+      const auto key = std::string(real.file) + " " + name;
+      INFO(key);
+      std::ostringstream value;
+      value << std::hex << hash(run(shared, prompt_of(real.fixture, name), 8, {.n_threads = 2}));
+      if (record)
+        golden[key] = value.str();
+      else
+        CHECK(golden.value(key, "not recorded") == value.str());
+    }
+  }
+  if (record) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << golden.dump(1) << "\n";
+  }
+}

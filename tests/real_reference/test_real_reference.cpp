@@ -1,0 +1,105 @@
+// The two real models against Hugging Face transformers, which computed in F32 with the same weights.
+//
+// Our activations have 8 bits in front of quantised weights, as in other engines, so the logits differ by some tenths.
+// The bounds are 1.1 times what llama.cpp (build 11434, same files, F32 cache) was measured to differ by.
+#include <algorithm>
+#include <cmath>
+
+#include "support/models.hpp"
+
+using namespace support;
+
+namespace {
+
+struct Real {
+  const char* file;
+  const char* fixture;
+  double largest, mean;     // llama.cpp: |difference| of the 20 largest logits of each prompt's last position
+  double perplexity_error;  // llama.cpp: of the long text, relative to the reference
+};
+const std::vector<Real> reals = {{smollm2_file, "smollm2.json", 0.525, 0.149, 0.0087},
+                                 {gemma3_file, "gemma3.json", 0.310, 0.101, 0.0035}};
+constexpr double allowance = 1.1;
+
+double log_sum_exp(std::span<const float> logits) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  return largest + std::log(sum);
+}
+
+}  // namespace
+
+TEST_CASE("real models: logits are as near to the reference as 8-bit activations allow") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  double largest = 0, sum = 0;
+  std::int64_t n = 0;
+  for (const auto& prompt : read_json(data(std::string("real/") + real.fixture))["prompts"]) {
+    Session session(shared, {.kv_type = DType::f32});
+    const auto logits = session.prefill(tokens(prompt["input_ids"]));
+    const auto ids = tokens(prompt["top20_ids"]);
+    const auto expected = floats(prompt["top20_logits"]);
+    for (std::size_t i = 0; i < ids.size(); ++i, ++n) {
+      const double difference = std::abs(double(logits[std::size_t(ids[i])]) - expected[i]);
+      largest = std::max(largest, difference);
+      sum += difference;
+    }
+  }
+  CAPTURE(largest, sum / double(n));
+  CHECK(n == 80);
+  CHECK(largest <= allowance * real.largest);
+  CHECK(sum / double(n) <= allowance * real.mean);
+  CHECK(largest > 1e-3);  // else nothing was quantised
+}
+
+TEST_CASE("real models: along the reference's own continuation our top token is the reference's where it is sure") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  std::int64_t n_sure = 0, n_equal = 0, n_steps = 0;
+  for (const auto& prompt : read_json(data(std::string("real/") + real.fixture))["prompts"]) {
+    INFO(prompt["name"]);
+    const auto expected = tokens(prompt["greedy_48"]);
+    const auto margins = floats(prompt["greedy_margins"]);
+    Session session(shared, {.kv_type = DType::f32});
+    auto logits = session.prefill(tokens(prompt["input_ids"]));
+    for (std::size_t i = 0; i < expected.size(); ++i, ++n_steps) {
+      const auto best = Token(std::max_element(logits.begin(), logits.end()) - logits.begin());
+      n_equal += best == expected[i];
+      if (margins[i] > 1.2f) {
+        INFO("step " << i << ", margin " << margins[i]);
+        CHECK(best == expected[i]);
+        ++n_sure;
+      }
+      logits = session.decode(expected[i]);
+    }
+  }
+  CHECK(n_steps == 4 * 48);
+  CHECK(n_sure >= 50);
+  CHECK(n_equal >= n_steps * 9 / 10);
+}
+
+TEST_CASE("real models: perplexity of a long text") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  for (const auto& prompt : read_json(data(std::string("real/") + real.fixture))["prompts"]) {
+    if (!prompt.contains("nll")) continue;
+    const auto ids = tokens(prompt["input_ids"]);
+    double sum = 0;
+    Session session(shared, {.kv_type = DType::f32});
+    session.prefill_logits(ids, [&](std::int64_t position, std::span<const float> logits) {
+      const auto next = std::size_t(position) + 1;
+      if (next < ids.size()) sum += log_sum_exp(logits) - logits[std::size_t(ids[next])];
+    });
+    const double perplexity = std::exp(sum / double(ids.size() - 1));
+    const double expected = prompt["nll"]["perplexity"].get<double>();
+    CAPTURE(perplexity, expected);
+    CHECK(std::abs(perplexity / expected - 1) <= allowance * real.perplexity_error);
+  }
+}

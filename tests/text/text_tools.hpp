@@ -1,0 +1,56 @@
+// What the tests of tokenizers share.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "vitrine/text/load_tokenizer.hpp"
+
+namespace text_tools {
+
+inline std::string data(const std::string& name) { return VITRINE_TEST_DATA "/" + name; }
+
+inline nlohmann::json read_json(const std::string& name) {
+  std::ifstream file(data(name));
+  REQUIRE(file);
+  return nlohmann::json::parse(file);
+}
+
+inline std::string read_text(const std::string& name) {
+  std::ifstream file(data(name), std::ios::binary);
+  REQUIRE(file);
+  std::ostringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+inline std::vector<vitrine::Token> plain(const vitrine::Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, {.add_special = false, .parse_special = false, .space_prefix = {}});
+}
+inline std::vector<vitrine::Token> parsed(const vitrine::Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, {.add_special = false, .parse_special = true, .space_prefix = {}});
+}
+
+inline std::string bytes_of(const vitrine::Tokenizer& tokenizer, const std::vector<vitrine::Token>& ids) {
+  std::string out;
+  for (const auto id : ids) out += tokenizer.piece(id);
+  return out;
+}
+
+// The message of the Error that `call` throws; a failure if it throws none.
+inline std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const vitrine::Error& error) {
+    return error.what();
+  }
+  FAIL("no error was thrown");
+  return {};
+}
+
+}  // namespace text_tools
