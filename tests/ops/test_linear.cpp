@@ -167,7 +167,8 @@ TEST_CASE("any range of panels computes its own rows and no others") {
             job.n_cols = job.x_stride = c.n_cols;
             job.n_tokens = n_tokens;
             job.x = c.x.data();
-            job.quantised = input.quantised(activation_block(type));
+            job.x_32 = input.blocks_32();
+            job.x_256 = input.blocks_256();
             job.y = y.data();
             job.y_stride = c.n_rows;
             const LinearForms& forms = linear_forms(kernels(isa).linear, type);

@@ -36,18 +36,17 @@ class LinearInput {
   std::int64_t n_tokens() const { return x_.size(0); }
   std::int64_t n_cols() const { return x_.size(1); }
   TensorView<const float, 2> x() const { return x_; }
-  // The quantised rows for blocks of 32 or 256; null pointers if the last prepare did not make them.
-  QuantisedRows quantised(std::int64_t block_len) const;
+  // [n_tokens][n_cols / 32] and [n_tokens][n_cols / 256]; null if the last prepare did not make them.
+  const XBlock32* blocks_32() const { return prepared_32_; }
+  const XBlock256* blocks_256() const { return prepared_256_; }
 
  private:
-  QuantisedRows rows(std::int64_t block_len, std::int64_t n_cols);
-
   std::int64_t max_tokens_ = 0, max_cols_ = 0;
-  AlignedBytes q_32_, scale_32_, minus_sum_, scaled_sum_;  // blocks of 32
-  AlignedBytes q_256_, scale_256_, pair_sums_;             // blocks of 256
+  AlignedBytes room_32_, room_256_;
   // Written by thread 0 in prepare, read by all after the caller's barrier.
   TensorView<const float, 2> x_;
-  QuantisedRows prepared_32_, prepared_256_;
+  const XBlock32* prepared_32_ = nullptr;
+  const XBlock256* prepared_256_ = nullptr;
 };
 
 struct LinearOptions {

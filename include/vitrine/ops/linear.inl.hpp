@@ -42,40 +42,13 @@ VITRINE_INLINE const LinearForms& linear_forms(const LinearKernels& kernels, DTy
 VITRINE_INLINE void LinearInput::reserve(std::int64_t max_tokens, std::int64_t max_cols) {
   check(max_tokens > 0 && max_cols > 0, ErrorKind::bad_argument, "linear input: expected room for at least 1 x 1, got ",
         max_tokens, " x ", max_cols);
-  const auto tokens = std::size_t(max_tokens), blocks_32 = std::size_t(max_cols / 32);
-  const auto blocks_256 = std::size_t(max_cols / 256);
-  q_32_ = AlignedBytes(tokens * blocks_32 * 32);
-  scale_32_ = AlignedBytes(tokens * blocks_32 * sizeof(float));
-  minus_sum_ = AlignedBytes(tokens * blocks_32 * sizeof(std::int32_t));
-  scaled_sum_ = AlignedBytes(tokens * blocks_32 * sizeof(float));
-  q_256_ = AlignedBytes(tokens * blocks_256 * 256);
-  scale_256_ = AlignedBytes(tokens * blocks_256 * sizeof(float));
-  pair_sums_ = AlignedBytes(tokens * blocks_256 * std::size_t(pair_sums_per_block) * sizeof(std::int16_t));
+  room_32_ = AlignedBytes(std::size_t(max_tokens * (max_cols / 32)) * sizeof(XBlock32));
+  room_256_ = AlignedBytes(std::size_t(max_tokens * (max_cols / 256)) * sizeof(XBlock256));
   max_tokens_ = max_tokens;
   max_cols_ = max_cols;
   x_ = {};
-  prepared_32_ = prepared_256_ = {};
-}
-
-VITRINE_INLINE QuantisedRows LinearInput::rows(std::int64_t block_len, std::int64_t n_cols) {
-  QuantisedRows out;
-  out.n_cols = n_cols;
-  out.n_blocks = n_cols / block_len;
-  if (block_len == 32) {
-    out.q = reinterpret_cast<std::int8_t*>(q_32_.data());
-    out.scale = reinterpret_cast<float*>(scale_32_.data());
-    out.minus_sum = reinterpret_cast<std::int32_t*>(minus_sum_.data());
-    out.scaled_sum = reinterpret_cast<float*>(scaled_sum_.data());
-  } else {
-    out.q = reinterpret_cast<std::int8_t*>(q_256_.data());
-    out.scale = reinterpret_cast<float*>(scale_256_.data());
-    out.pair_sums = reinterpret_cast<std::int16_t*>(pair_sums_.data());
-  }
-  return out;
-}
-
-VITRINE_INLINE QuantisedRows LinearInput::quantised(std::int64_t block_len) const {
-  return block_len == 32 ? prepared_32_ : block_len == 256 ? prepared_256_ : QuantisedRows{};
+  prepared_32_ = nullptr;
+  prepared_256_ = nullptr;
 }
 
 VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
@@ -90,25 +63,26 @@ VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& tabl
     needs_32 = needs_32 || activation_block(reader->type()) == 32;
     needs_256 = needs_256 || activation_block(reader->type()) == 256;
   }
+  auto* blocks_32 = reinterpret_cast<XBlock32*>(room_32_.data());
+  auto* blocks_256 = reinterpret_cast<XBlock256*>(room_256_.data());
   if (worker.id() == 0) {
     x_ = x;
-    prepared_32_ = needs_32 ? rows(32, n_cols) : QuantisedRows{};
-    prepared_256_ = needs_256 ? rows(256, n_cols) : QuantisedRows{};
+    prepared_32_ = needs_32 ? blocks_32 : nullptr;
+    prepared_256_ = needs_256 ? blocks_256 : nullptr;
   }
   // Many tokens are shared out whole; a few are cut into pieces of at least 256 values.
   const std::int64_t most_pieces = (std::max)(std::int64_t(1), n_cols / 256);
   const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(most_pieces, std::int64_t(8));
-  const auto quantise = [&](std::int64_t block_len, auto kernel) {
-    const QuantisedRows out = rows(block_len, n_cols);
+  const auto quantise = [&](auto* blocks, std::int64_t n_blocks, auto kernel) {
     const Worker::Range mine = worker.share(n_tokens * pieces);
     for (std::int64_t i = mine.begin; i < mine.end; ++i) {
       const std::int64_t token = i / pieces, piece = i % pieces;
-      kernel(x.data() + token * x.strides()[0], out, token, out.n_blocks * piece / pieces,
-             out.n_blocks * (piece + 1) / pieces);
+      kernel(x.data() + token * x.strides()[0], blocks + token * n_blocks, n_blocks * piece / pieces,
+             n_blocks * (piece + 1) / pieces);
     }
   };
-  if (needs_32) quantise(32, table.linear.quantise_32);
-  if (needs_256) quantise(256, table.linear.quantise_256);
+  if (needs_32) quantise(blocks_32, n_cols / 32, table.linear.quantise_32);
+  if (needs_256) quantise(blocks_256, n_cols / 256, table.linear.quantise_256);
 }
 
 VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const PackedMatrix& w, const LinearInput& x,
@@ -125,11 +99,11 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
   job.n_tokens = x.n_tokens();
   job.x = x.x().data();
   job.x_stride = x.x().strides()[0];
-  if (!is_float_type(w.type())) {
-    job.quantised = x.quantised(activation_block(w.type()));
-    check(job.quantised.q != nullptr, ErrorKind::bad_argument, "linear layer: the input was not prepared for ",
-          dtype_info(w.type()).name, " weights");
-  }
+  job.x_32 = x.blocks_32();
+  job.x_256 = x.blocks_256();
+  const std::uint32_t block = activation_block(w.type());
+  check((block != 32 || job.x_32) && (block != 256 || job.x_256), ErrorKind::bad_argument,
+        "linear layer: the input was not prepared for ", dtype_info(w.type()).name, " weights");
   job.y = y.data();
   job.y_stride = y.strides()[0];
   job.bias = options.bias;

@@ -27,7 +27,7 @@ inline constexpr int partial_groups = bits == 4   ? 8
                                                   : 1;
 template <int bits>
 inline constexpr int scratch_offset = 0;
-inline constexpr int tile_tokens = 4, float_tile_tokens = 6, float_panels = 4;
+inline constexpr int tile_tokens = 4, tile_panels = 1, float_tile_tokens = 6, float_panels = 4;
 inline constexpr bool accumulators_in_registers = false;
 
 VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) {

@@ -21,7 +21,7 @@ struct Partial {
   __m512i v;
 };
 
-inline constexpr int tile_tokens = 8, float_tile_tokens = 12, float_panels = 4;
+inline constexpr int tile_tokens = 4, tile_panels = 2, float_tile_tokens = 12, float_panels = 4;
 inline constexpr bool accumulators_in_registers = true;
 
 VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }

@@ -19,7 +19,7 @@ template <int bits>
 inline constexpr int partial_groups = 1 << 20;
 template <int bits>
 inline constexpr int scratch_offset = 0;
-inline constexpr int tile_tokens = 1, float_tile_tokens = 1, float_panels = 1;
+inline constexpr int tile_tokens = 1, tile_panels = 1, float_tile_tokens = 1, float_panels = 1;
 inline constexpr bool accumulators_in_registers = false;
 
 VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) {

@@ -21,14 +21,14 @@ VITRINE_FORCE_INLINE f32x16 block_result_256(i32x16 dot, i32x16 pairs, f32x16 d,
 
 template <class Format>
 inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t last) {
-  const QuantisedRows& x = job.quantised;
+  const std::int64_t n_blocks = job.n_cols / 256;
   for (std::int64_t panel = first; panel < last; ++panel) {
     const std::uint8_t* start = panel_start(job, panel);
     f32x16 acc = zero();
-    for (std::int64_t b = 0; b < x.n_blocks; ++b) {
+    for (std::int64_t b = 0; b < n_blocks; ++b) {
       const Block256 block = Format::at(start, b);
-      const std::int8_t* q = x.q + 256 * b;
-      const std::int16_t* pair_sums = x.pair_sums + b * pair_sums_per_block + Format::first_pair;
+      const XBlock256& x = job.x_256[b];
+      const std::int8_t* q = x.q;
       const auto scales = Format::load_scales(block);
       i32x16 dot = broadcast_i32(0), pairs = broadcast_i32(0);
       unroll<4>([&](auto c) __attribute__((always_inline)) {
@@ -54,11 +54,11 @@ inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t
       });
       unroll<Format::n_pair_vectors>([&](auto i) __attribute__((always_inline)) {
         constexpr int v = decltype(i)::value;
-        pairs = dot_pairs(pairs, Format::template pair_factor<v>(scales), pair_sums + 2 * v);
+        pairs = dot_pairs(pairs, Format::template pair_factor<v>(scales), x.pair_sums + Format::first_pair + 2 * v);
       });
       f32x16 m = zero();
       if constexpr (Format::has_min) m = negate(load_f16(block.dmin));
-      acc = block_result_256<Format>(dot, pairs, load_f16(block.d), m, broadcast(x.scale[b]), acc);
+      acc = block_result_256<Format>(dot, pairs, load_f16(block.d), m, broadcast(x.scale), acc);
     }
     finish(job, panel, 0, acc);
   }
@@ -96,54 +96,62 @@ struct Tiles256 {
     if constexpr (Format::has_min) store(out.m, negate(load_f16(block.dmin)));
   }
 
-  // T tokens from `token` on, blocks [first, first + n) of which w holds the unpacked ones; adds to acc [T][16].
-  template <int T>
-  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const QuantisedRows& x, std::int64_t token, std::int64_t first,
+  // P panels times T tokens from `token` on, n blocks from `first` on, of which w holds the unpacked ones; adds to acc
+  // [T][P][16].
+  template <int P, int T, class Buffer>
+  VITRINE_FORCE_INLINE void tile(const Buffer& w, const LinearJob& job, std::int64_t token, std::int64_t first,
                                  std::int64_t n, float* acc) {
     constexpr int bits = Format::bits, run_groups = Format::run_groups;
-    const std::int8_t* q[T];
-    const float* scale[T];
-    const std::int16_t* pair_sums[T];
-    for (int t = 0; t < T; ++t) {
-      const std::int64_t at = (token + t) * x.n_blocks + first;
-      q[t] = x.q + (token + t) * x.n_cols + 256 * first;
-      scale[t] = x.scale + at;
-      pair_sums[t] = x.pair_sums + at * pair_sums_per_block + Format::first_pair;
-    }
+    const std::int64_t n_blocks = job.n_cols / 256;
+    const XBlock256* x[T];
+    for (int t = 0; t < T; ++t) x[t] = job.x_256 + (token + t) * n_blocks + first;
     for (std::int64_t step = 0; step < n; ++step) {
       const std::int64_t b = reversed_tiles ? n - 1 - step : step;
-      const Unpacked& block = w[b];
-      IntegerSums<T> dots;
+      IntegerSums<T * P> dots;
       dots.clear();
       for (int run = 0; run < Format::n_runs; ++run) {
-        Partial partial[T];
-        const i32x16 run_scale = load_i32(block.scale[run]);
-        const std::int64_t k = 256 * b + 4 * run_groups * run;
-        unroll<run_groups>([&](auto i) __attribute__((always_inline)) {
-          constexpr int s = decltype(i)::value;
-          const auto weights = dot_weights<bits>(load_bytes(block.q[run_groups * run + s]));
+        Partial partial[T * P];
+        i32x16 run_scale[P];
+        unroll<P>([&](auto i) __attribute__((always_inline)) {
+          run_scale[decltype(i)::value] = load_i32(w[decltype(i)::value][b].scale[run]);
+        });
+        unroll<run_groups>([&](auto group) __attribute__((always_inline)) {
+          constexpr int s = decltype(group)::value;
+          decltype(dot_weights<bits>(bytes64{})) weights[P];
+          unroll<P>([&](auto i) __attribute__((always_inline)) {
+            constexpr int p = decltype(i)::value;
+            weights[p] = dot_weights<bits>(load_bytes(w[p][b].q[run_groups * run + s]));
+          });
           unroll<T>([&](auto j) __attribute__((always_inline)) {
             constexpr int t = decltype(j)::value;
-            add_group<bits, s, run_groups>(
-                partial[t], weights, x_group(q[t] + k + 4 * s), [&](Partial full) __attribute__((always_inline)) {
-                  dots.template add<t>(widen_scaled(full, run_scale));
-                });
+            const XGroup four = x_group(x[t][b].q + 4 * (run_groups * run + s));
+            unroll<P>([&](auto i) __attribute__((always_inline)) {
+              constexpr int p = decltype(i)::value, at = t * P + p;
+              add_group<bits, s, run_groups>(
+                  partial[at], weights[p], four, [&](Partial full) __attribute__((always_inline)) {
+                    dots.template add<at>(widen_scaled(full, run_scale[p]));
+                  });
+            });
           });
           keep(partial);
         });
       }
-      const f32x16 d = load(block.d);
-      f32x16 m = zero();
-      if constexpr (Format::has_min) m = load(block.m);
-      unroll<T>([&](auto j) __attribute__((always_inline)) {
-        constexpr int t = decltype(j)::value;
-        i32x16 pairs = broadcast_i32(0);
-        unroll<Format::n_pair_vectors>([&](auto i) __attribute__((always_inline)) {
-          constexpr int v = decltype(i)::value;
-          pairs = dot_pairs(pairs, load_i32(block.pair_factor[v]), pair_sums[t] + pair_sums_per_block * b + 2 * v);
+      unroll<P>([&](auto i) __attribute__((always_inline)) {
+        constexpr int p = decltype(i)::value;
+        const Unpacked& block = w[p][b];
+        const f32x16 d = load(block.d);
+        f32x16 m = zero();
+        if constexpr (Format::has_min) m = load(block.m);
+        unroll<T>([&](auto j) __attribute__((always_inline)) {
+          constexpr int t = decltype(j)::value, at = t * P + p;
+          i32x16 pairs = broadcast_i32(0);
+          unroll<Format::n_pair_vectors>([&](auto k) __attribute__((always_inline)) {
+            constexpr int v = decltype(k)::value;
+            pairs = dot_pairs(pairs, load_i32(block.pair_factor[v]), x[t][b].pair_sums + Format::first_pair + 2 * v);
+          });
+          store(acc + 16 * at, block_result_256<Format>(dots.template get<at>(), pairs, d, m, broadcast(x[t][b].scale),
+                                                        load(acc + 16 * at)));
         });
-        const f32x16 xd = broadcast(scale[t][b]);
-        store(acc + 16 * t, block_result_256<Format>(dots.template get<t>(), pairs, d, m, xd, load(acc + 16 * t)));
       });
     }
   }

@@ -9,36 +9,36 @@ namespace linear_detail {
 
 // What the offset of the weights takes back from a block's dot: -sum(x) * 2^shift, or nothing.
 template <class Format>
-VITRINE_FORCE_INLINE i32x16 offset_term(const std::int32_t* minus_sum) {
+VITRINE_FORCE_INLINE i32x16 offset_term(const XBlock32& x) {
   if constexpr (Format::offset_shift < 0)
     return broadcast_i32(0);
   else
-    return shift_left<Format::offset_shift>(broadcast_i32(*minus_sum));
+    return shift_left<Format::offset_shift>(broadcast_i32(x.minus_sum));
 }
 
 template <class Format>
 inline void one_token_32(const LinearJob& job, std::int64_t first, std::int64_t last) {
-  const QuantisedRows& x = job.quantised;
+  const std::int64_t n_blocks = job.n_cols / 32;
   for (std::int64_t panel = first; panel < last; ++panel) {
     const std::uint8_t* start = panel_start(job, panel);
     f32x16 acc = zero();
-    for (std::int64_t b = 0; b < x.n_blocks; ++b) {
+    for (std::int64_t b = 0; b < n_blocks; ++b) {
       const Block32 block = Format::at(start, b);
-      const std::int8_t* q = x.q + 32 * b;
+      const XBlock32& x = job.x_32[b];
       prefetch_ahead<Format::bytes_per_block>(start + std::size_t(b) * Format::bytes_per_block);
-      i32x16 dot = offset_term<Format>(x.minus_sum + b);
+      i32x16 dot = offset_term<Format>(x);
       Partial partial;
       Format::visit(
           block, [&](auto group, auto step, bytes64 w) __attribute__((always_inline)) {
             constexpr int bits = Format::bits;
             add_group<bits, decltype(step)::value, 8>(
                 partial, dot_weights<bits>(to_scratch<bits>(w)),
-                x_group(q + 4 * decltype(group)::value), [&](Partial full) __attribute__((always_inline)) {
+                x_group(x.q + 4 * decltype(group)::value), [&](Partial full) __attribute__((always_inline)) {
                   dot = dot + widen(full);
                 });
           });
-      acc = fma(to_f32(dot), load_f16(block.d) * broadcast(x.scale[b]), acc);
-      if constexpr (Format::has_min) acc = fma(load_f16(block.m), broadcast(x.scaled_sum[b]), acc);
+      acc = fma(to_f32(dot), load_f16(block.d) * broadcast(x.scale), acc);
+      if constexpr (Format::has_min) acc = fma(load_f16(block.m), broadcast(x.scaled_sum), acc);
     }
     finish(job, panel, 0, acc);
   }
@@ -62,60 +62,58 @@ struct Tiles32 {
     if constexpr (Format::has_min) store(out.m, load_f16(block.m));
   }
 
-  // T tokens from `token` on, blocks [first, first + n) of which w holds the unpacked ones; adds to acc [T][16].
-  template <int T>
-  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const QuantisedRows& x, std::int64_t token, std::int64_t first,
+  // P panels times T tokens from `token` on, n blocks from `first` on, of which w holds the unpacked ones; adds to acc
+  // [T][P][16].
+  template <int P, int T, class Buffer>
+  VITRINE_FORCE_INLINE void tile(const Buffer& w, const LinearJob& job, std::int64_t token, std::int64_t first,
                                  std::int64_t n, float* acc) {
     constexpr int bits = Format::bits;
-    const std::int8_t* q[T];
-    const float *scale[T], *scaled_sum[T];
-    const std::int32_t* minus_sum[T];
-    f32x16 sums[T];
-    for (int t = 0; t < T; ++t) {
-      const std::int64_t at = (token + t) * x.n_blocks + first;
-      q[t] = x.q + (token + t) * x.n_cols + 32 * first;
-      scale[t] = x.scale + at;
-      scaled_sum[t] = x.scaled_sum + at;
-      minus_sum[t] = x.minus_sum + at;
-      sums[t] = load(acc + 16 * t);
-    }
+    const std::int64_t n_blocks = job.n_cols / 32;
+    const XBlock32* x[T];
+    for (int t = 0; t < T; ++t) x[t] = job.x_32 + (token + t) * n_blocks + first;
+    FloatSums<T * P> sums(acc);
     for (std::int64_t step = 0; step < n; ++step) {
       const std::int64_t b = reversed_tiles ? n - 1 - step : step;
-      const Unpacked& block = w[b];
-      Partial partial[T];
-      i32x16 dot[T];
+      Partial partial[T * P];
+      i32x16 dot[T * P];
       unroll<T>([&](auto j) __attribute__((always_inline)) {
         constexpr int t = decltype(j)::value;
-        dot[t] = offset_term<Format>(minus_sum[t] + b);
+        const i32x16 start = offset_term<Format>(x[t][b]);
+        unroll<P>([&](auto i) __attribute__((always_inline)) { dot[t * P + decltype(i)::value] = start; });
       });
-      unroll<8>([&](auto i) __attribute__((always_inline)) {
-        constexpr int s = decltype(i)::value;
-        const auto weights = dot_weights<bits>(load_bytes(block.q[s]));
+      unroll<8>([&](auto group) __attribute__((always_inline)) {
+        constexpr int s = decltype(group)::value;
+        decltype(dot_weights<bits>(bytes64{})) weights[P];
+        unroll<P>([&](auto i) __attribute__((always_inline)) {
+          constexpr int p = decltype(i)::value;
+          weights[p] = dot_weights<bits>(load_bytes(w[p][b].q[s]));
+        });
         unroll<T>([&](auto j) __attribute__((always_inline)) {
           constexpr int t = decltype(j)::value;
-          add_group<bits, s, 8>(
-              partial[t], weights, x_group(q[t] + 32 * b + 4 * s), [&](Partial full) __attribute__((always_inline)) {
-                dot[t] = dot[t] + widen(full);
-              });
+          const XGroup four = x_group(x[t][b].q + 4 * s);
+          unroll<P>([&](auto i) __attribute__((always_inline)) {
+            constexpr int p = decltype(i)::value, at = t * P + p;
+            add_group<bits, s, 8>(
+                partial[at], weights[p],
+                four, [&](Partial full) __attribute__((always_inline)) { dot[at] = dot[at] + widen(full); });
+          });
         });
         keep(partial);
       });
-      const f32x16 d = load(block.d);
-      [[maybe_unused]] f32x16 m;
-      if constexpr (Format::has_min) m = load(block.m);
-      unroll<T>([&](auto j) __attribute__((always_inline)) {
-        constexpr int t = decltype(j)::value;
-        f32x16 sum = accumulators_in_registers ? sums[t] : load(acc + 16 * t);
-        sum = fma(to_f32(dot[t]), d * broadcast(scale[t][b]), sum);
-        if constexpr (Format::has_min) sum = fma(m, broadcast(scaled_sum[t][b]), sum);
-        if constexpr (accumulators_in_registers)
-          sums[t] = sum;
-        else
-          store(acc + 16 * t, sum);
+      unroll<P>([&](auto i) __attribute__((always_inline)) {
+        constexpr int p = decltype(i)::value;
+        const f32x16 d = load(w[p][b].d);
+        [[maybe_unused]] f32x16 m;
+        if constexpr (Format::has_min) m = load(w[p][b].m);
+        unroll<T>([&](auto j) __attribute__((always_inline)) {
+          constexpr int t = decltype(j)::value, at = t * P + p;
+          f32x16 sum = fma(to_f32(dot[at]), d * broadcast(x[t][b].scale), sums.template get<at>());
+          if constexpr (Format::has_min) sum = fma(m, broadcast(x[t][b].scaled_sum), sum);
+          sums.template set<at>(sum);
+        });
       });
     }
-    if constexpr (accumulators_in_registers)
-      for (int t = 0; t < T; ++t) store(acc + 16 * t, sums[t]);
+    sums.finish();
   }
 };
 

@@ -9,7 +9,7 @@ VITRINE_ISA_NAMESPACE_BEGIN
 namespace linear_detail {
 
 inline constexpr std::int64_t prefetch_bytes = 2048;  // how far ahead of the reading a one-token kernel fetches
-inline constexpr std::int64_t stretch = 1024;         // k-values unpacked at a time
+inline constexpr std::int64_t stretch = 768;          // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;      // tokens between two unpackings of a stretch
 
 #ifdef VITRINE_REVERSED_SUMMATION
@@ -45,14 +45,44 @@ VITRINE_FORCE_INLINE void add_group(Partial& partial, Weights w, XGroup x, Flush
   if constexpr (step % capacity == capacity - 1 || step == n_steps - 1) flush(partial);
 }
 
-// T integer sums, in registers where there are enough of them, else in memory.
-template <int T>
+// n float sums that live at `memory` [n][16]: in registers until finish() where there are enough of them.
+template <int n>
+struct FloatSums {
+  float* memory;
+  f32x16 registers[accumulators_in_registers ? n : 1];
+
+  __attribute__((always_inline)) explicit FloatSums(float* at) : memory(at) {
+    if constexpr (accumulators_in_registers)
+      for (int i = 0; i < n; ++i) registers[i] = load(memory + 16 * i);
+  }
+  template <int i>
+  __attribute__((always_inline)) f32x16 get() const {
+    if constexpr (accumulators_in_registers)
+      return registers[i];
+    else
+      return load(memory + 16 * i);
+  }
+  template <int i>
+  __attribute__((always_inline)) void set(f32x16 value) {
+    if constexpr (accumulators_in_registers)
+      registers[i] = value;
+    else
+      store(memory + 16 * i, value);
+  }
+  __attribute__((always_inline)) void finish() const {
+    if constexpr (accumulators_in_registers)
+      for (int i = 0; i < n; ++i) store(memory + 16 * i, registers[i]);
+  }
+};
+
+// n integer sums, in registers where there are enough of them, else in memory.
+template <int n>
 struct IntegerSums {
-  alignas(64) std::int32_t memory[accumulators_in_registers ? 1 : T][16];
-  i32x16 registers[accumulators_in_registers ? T : 1];
+  alignas(64) std::int32_t memory[accumulators_in_registers ? 1 : n][16];
+  i32x16 registers[accumulators_in_registers ? n : 1];
 
   __attribute__((always_inline)) void clear() {
-    for (int t = 0; t < T; ++t) {
+    for (int t = 0; t < n; ++t) {
       if constexpr (accumulators_in_registers)
         registers[t] = broadcast_i32(0);
       else
@@ -87,38 +117,47 @@ VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p) {
   });
 }
 
-// The tile form. A stretch of a panel is unpacked once to bytes and F32 scales in a buffer that stays in the
+// The tile form. A stretch of P panels is unpacked once to bytes and F32 scales in a buffer that stays in the
 // first-level cache, then swept over the tokens, a few at a time. Stretches, token blocks and tile shape are free
 // choices: a row's accumulator goes through the same blocks in the same order whatever they are.
+template <class Family, int P>
+VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel) {
+  constexpr std::int64_t most_blocks = stretch / Family::block_len, width = P * panel_rows;
+  alignas(64) typename Family::Unpacked unpacked[P][most_blocks];
+  alignas(64) float acc[token_block * width];  // [token][P][16 rows]
+  const std::int64_t n_blocks = job.n_cols / Family::block_len;
+  const std::int64_t n_stretches = (n_blocks + most_blocks - 1) / most_blocks;
+  for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
+    const std::int64_t n_tokens = job.n_tokens - token_0 < token_block ? job.n_tokens - token_0 : token_block;
+    for (std::int64_t i = 0; i < n_tokens * P; ++i) store(acc + panel_rows * i, zero());
+    for (std::int64_t step = 0; step < n_stretches; ++step) {
+      const std::int64_t at = reversed_tiles ? n_stretches - 1 - step : step;
+      const std::int64_t first = n_blocks * at / n_stretches, n = n_blocks * (at + 1) / n_stretches - first;
+      for (int p = 0; p < P; ++p)
+        for (std::int64_t b = 0; b < n; ++b) Family::unpack(panel_start(job, panel + p), first + b, unpacked[p][b]);
+      std::int64_t t = 0;
+      const auto sweep = [&](auto index) __attribute__((always_inline)) {
+        constexpr int T = decltype(index)::value;
+        if constexpr (T <= tile_tokens)
+          for (; t + T <= n_tokens; t += T)
+            Family::template tile<P, T>(unpacked, job, token_0 + t, first, n, acc + width * t);
+      };
+      sweep(Index<8>{});
+      sweep(Index<4>{});
+      sweep(Index<2>{});
+      sweep(Index<1>{});
+    }
+    for (std::int64_t t = 0; t < n_tokens; ++t)
+      for (int p = 0; p < P; ++p) finish(job, panel + p, token_0 + t, load(acc + width * t + panel_rows * p));
+  }
+}
+
 template <class Family>
 inline void many_tokens(const LinearJob& job, std::int64_t first, std::int64_t last) {
-  const QuantisedRows& x = job.quantised;
-  constexpr std::int64_t stretch_blocks = stretch / Family::block_len;
-  alignas(64) typename Family::Unpacked unpacked[stretch_blocks];
-  alignas(64) float acc[token_block * panel_rows];
-  const std::int64_t n_stretches = (x.n_blocks + stretch_blocks - 1) / stretch_blocks;
-  for (std::int64_t panel = first; panel < last; ++panel)
-    for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
-      const std::int64_t n_tokens = job.n_tokens - token_0 < token_block ? job.n_tokens - token_0 : token_block;
-      for (std::int64_t t = 0; t < n_tokens; ++t) store(acc + panel_rows * t, zero());
-      for (std::int64_t step = 0; step < n_stretches; ++step) {
-        const std::int64_t b0 = (reversed_tiles ? n_stretches - 1 - step : step) * stretch_blocks;
-        const std::int64_t n = x.n_blocks - b0 < stretch_blocks ? x.n_blocks - b0 : stretch_blocks;
-        for (std::int64_t b = 0; b < n; ++b) Family::unpack(panel_start(job, panel), b0 + b, unpacked[b]);
-        std::int64_t t = 0;
-        const auto sweep = [&](auto width) __attribute__((always_inline)) {
-          constexpr int n_at_once = decltype(width)::value;
-          if constexpr (n_at_once <= tile_tokens)
-            for (; t + n_at_once <= n_tokens; t += n_at_once)
-              Family::template tile<n_at_once>(unpacked, x, token_0 + t, b0, n, acc + panel_rows * t);
-        };
-        sweep(Index<8>{});
-        sweep(Index<4>{});
-        sweep(Index<2>{});
-        sweep(Index<1>{});
-      }
-      for (std::int64_t t = 0; t < n_tokens; ++t) finish(job, panel, token_0 + t, load(acc + panel_rows * t));
-    }
+  std::int64_t panel = first;
+  for (; panel + tile_panels <= last; panel += tile_panels) sweep_panels<Family, tile_panels>(job, panel);
+  if constexpr (tile_panels > 1)
+    for (; panel < last; ++panel) sweep_panels<Family, 1>(job, panel);
 }
 
 }  // namespace linear_detail

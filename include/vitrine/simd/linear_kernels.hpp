@@ -13,19 +13,20 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// Activations quantised to 8 bits in blocks of 32, or of 256 for the K types: q in [-127, 127], x is about q * scale.
-// Buffers of n_tokens rows each; n_blocks = n_cols / block length.
-struct QuantisedRows {
-  std::int8_t* q = nullptr;           // [n_tokens][n_cols]
-  float* scale = nullptr;             // [n_tokens][n_blocks]   xd = amax / 127
-  std::int32_t* minus_sum = nullptr;  // [n_tokens][n_blocks]   -(sum of q); blocks of 32 only
-  float* scaled_sum = nullptr;        // [n_tokens][n_blocks]   xd * float(sum of q); blocks of 32 only
-  std::int16_t* pair_sums = nullptr;  // [n_tokens][n_blocks][pair_sums_per_block]; blocks of 256 only
-  std::int64_t n_cols = 0, n_blocks = 0;
+// Activations quantised to 8 bits, x about q * scale with q in [-127, 127]: in blocks of 32, or of 256 for the K types.
+struct XBlock32 {
+  float scale;             // xd = amax / 127
+  float scaled_sum;        // xd * float(sum of q)
+  std::int32_t minus_sum;  // -(sum of q)
+  std::int8_t q[32];
 };
-// For a block of 256: sums of q over its 8 runs of 32, then minus the sums over its 16 runs of 16. Within every four,
-// the order is 0, 2, 1, 3: the even and the odd ones form pairs for the multiply-add instructions.
-inline constexpr std::int64_t pair_sums_per_block = 24;
+struct XBlock256 {
+  float scale;
+  // Sums of q over the 8 runs of 32, then minus the sums over the 16 runs of 16. Within every four, the order is
+  // 0, 2, 1, 3: the even and the odd ones form pairs for the multiply-add instructions.
+  std::int16_t pair_sums[24];
+  std::int8_t q[256];
+};
 
 // One linear layer over a range of panels. Weights in layout R16 (simd/r16.hpp).
 struct LinearJob {
@@ -34,8 +35,9 @@ struct LinearJob {
   std::int64_t n_rows = 0, n_cols = 0, n_tokens = 0;
   const float* x = nullptr;  // [n_tokens][x_stride], float types
   std::int64_t x_stride = 0;
-  QuantisedRows quantised;  // [n_tokens], the other types
-  float* y = nullptr;       // [n_tokens][y_stride]; columns 0 .. n_rows - 1 are written
+  const XBlock32* x_32 = nullptr;    // [n_tokens][n_cols / 32], types with blocks of 32
+  const XBlock256* x_256 = nullptr;  // [n_tokens][n_cols / 256], the K types
+  float* y = nullptr;                // [n_tokens][y_stride]; columns 0 .. n_rows - 1 are written
   std::int64_t y_stride = 0;
   const float* bias = nullptr;  // [n_rows] or none
   bool add = false;             // y + result instead of result
@@ -52,13 +54,11 @@ struct LinearForms {
 struct LinearKernels {
   LinearForms f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k;
 
-  // Quantises blocks [first, last) of x [n_cols] into row `token` of the buffers. A block whose largest magnitude has
-  // no finite inverse scale (all zeros, or below 3.8e-37) becomes zeros; one that holds a NaN or infinity gets such a
+  // Quantises blocks [first, last) of x [n_cols] into the same blocks of out. A block whose largest magnitude has no
+  // finite inverse scale (all zeros, or below 3.8e-37) becomes zeros; one that holds a NaN or infinity gets such a
   // scale, so that the result is not finite either.
-  void (*quantise_32)(const float* x, const QuantisedRows& out, std::int64_t token, std::int64_t first,
-                      std::int64_t last);
-  void (*quantise_256)(const float* x, const QuantisedRows& out, std::int64_t token, std::int64_t first,
-                       std::int64_t last);
+  void (*quantise_32)(const float* x, XBlock32* out, std::int64_t first, std::int64_t last);
+  void (*quantise_256)(const float* x, XBlock256* out, std::int64_t first, std::int64_t last);
 };
 
 VITRINE_NAMESPACE_END

@@ -24,27 +24,22 @@ VITRINE_FORCE_INLINE BlockScale block_scale(std::int32_t amax_bits) {
 
 VITRINE_FORCE_INLINE i32x16 magnitude_bits(f32x16 x) { return bits(x) & broadcast_i32(0x7fffffff); }
 
-inline void quantise_32(const float* x, const QuantisedRows& out, std::int64_t token, std::int64_t first,
-                        std::int64_t last) {
-  std::int8_t* q = out.q + token * out.n_cols;
+inline void quantise_32(const float* x, XBlock32* out, std::int64_t first, std::int64_t last) {
   for (std::int64_t b = first; b < last; ++b) {
     const f32x16 x0 = load(x + 32 * b), x1 = load(x + 32 * b + 16);
     const BlockScale scale = block_scale(hmax_i32(max_i32(magnitude_bits(x0), magnitude_bits(x1))));
     const f32x16 inverse = broadcast(scale.inverse);
     const i32x16 q0 = to_i32(x0 * inverse), q1 = to_i32(x1 * inverse);
-    to_bytes(q + 32 * b, q0);
-    to_bytes(q + 32 * b + 16, q1);
+    to_bytes(out[b].q, q0);
+    to_bytes(out[b].q + 16, q1);
     const std::int32_t sum = hsum_i32(q0 + q1);
-    const std::int64_t at = token * out.n_blocks + b;
-    out.scale[at] = scale.scale;
-    out.minus_sum[at] = std::int32_t(0u - std::uint32_t(sum));
-    out.scaled_sum[at] = scale.scale * float(sum);
+    out[b].scale = scale.scale;
+    out[b].scaled_sum = scale.scale * float(sum);
+    out[b].minus_sum = std::int32_t(0u - std::uint32_t(sum));
   }
 }
 
-inline void quantise_256(const float* x, const QuantisedRows& out, std::int64_t token, std::int64_t first,
-                         std::int64_t last) {
-  std::int8_t* q = out.q + token * out.n_cols;
+inline void quantise_256(const float* x, XBlock256* out, std::int64_t first, std::int64_t last) {
   for (std::int64_t b = first; b < last; ++b) {
     i32x16 amax = broadcast_i32(0);
     for (int i = 0; i < 16; ++i) amax = max_i32(amax, magnitude_bits(load(x + 256 * b + 16 * i)));
@@ -53,16 +48,14 @@ inline void quantise_256(const float* x, const QuantisedRows& out, std::int64_t 
     std::int32_t sums[16];
     for (int i = 0; i < 16; ++i) {
       const i32x16 values = to_i32(load(x + 256 * b + 16 * i) * inverse);
-      to_bytes(q + 256 * b + 16 * i, values);
+      to_bytes(out[b].q + 16 * i, values);
       sums[i] = hsum_i32(values);
     }
-    const std::int64_t at = token * out.n_blocks + b;
-    out.scale[at] = scale.scale;
-    std::int16_t* pairs = out.pair_sums + at * pair_sums_per_block;
+    out[b].scale = scale.scale;
     for (int i = 0; i < 16; ++i) {
       const int from = (i & ~3) | (i & 1) << 1 | (i & 2) >> 1;  // 0, 2, 1, 3 within every four
-      if (i < 8) pairs[i] = std::int16_t(std::uint32_t(sums[2 * from]) + std::uint32_t(sums[2 * from + 1]));
-      pairs[8 + i] = std::int16_t(0u - std::uint32_t(sums[from]));
+      if (i < 8) out[b].pair_sums[i] = std::int16_t(std::uint32_t(sums[2 * from]) + std::uint32_t(sums[2 * from + 1]));
+      out[b].pair_sums[8 + i] = std::int16_t(0u - std::uint32_t(sums[from]));
     }
   }
 }
