@@ -61,7 +61,8 @@ def compile_headers(compiler, folder, headers, prelude, flags):
 def main():
     compiler, folder, dependencies = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     system = system_headers(folder)
-    hostile = "\n".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif" for name in system) + HOSTILE
+    hostile = "#define PCRE2_CODE_UNIT_WIDTH 0\n"  # pcre2.h asks for it
+    hostile += "\n".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif" for name in system) + HOSTILE
     kernels = kernel_text(folder)
     headers = [path for path in sorted(folder.rglob("*.hpp")) if not path.name.endswith(".inl.hpp")]
     public = [path for path in headers if path not in kernels]
