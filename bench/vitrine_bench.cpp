@@ -1,13 +1,50 @@
-// The machine's limits: read bandwidth, integer and float peaks, clock.
+// Speed of prefill and decode in the manner of llama-bench, beside what this machine can do at best, measured in the
+// same process: read bandwidth (best of three read kernels), integer and float peak, clock.
+//
+//   pp512        a prompt of 512 tokens in one call                       tokens/s
+//   tg128        128 tokens, one at a time, from an empty cache           tokens/s
+//   ... @ d2048  the same after 2048 tokens are in the cache
+//
+// Tokens are arbitrary and nothing is sampled. Each test runs once to warm up, then `repetitions` times; the median
+// counts. "of bandwidth" is bytes that a pass must read over time over bandwidth, "of peak" the time that its
+// operations take at the peaks over its time (examples/common/cost.hpp has the formulas).
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <string>
+#include <vector>
 
+#include "common/cost.hpp"
+#include "common/model.hpp"
 #include "common/program.hpp"
 #include "common/table.hpp"
 #include "machine/machine.hpp"
 #include "vitrine/core/parallel.hpp"
+#include "vitrine/engine/session.hpp"
 #include "vitrine/simd/dispatch.hpp"
 
-using example::fixed, example::percent, example::scaled;
+using example::fixed, example::percent, example::scaled, vitrine::concat;
+
+struct Test {
+  std::string name;
+  std::int64_t n_tokens = 0, depth = 0;
+  bool prefill = true;
+  std::vector<double> seconds{};  // of each repetition
+  example::Cost cost{};
+
+  double median() const {
+    auto sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t n = sorted.size();
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+  }
+  // Half the distance between the quartiles, as a share of the median.
+  double spread() const {
+    auto sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    return (sorted[sorted.size() * 3 / 4] - sorted[sorted.size() / 4]) / 2 / median();
+  }
+};
 
 static example::json to_json(const bench::Peak& peak) {
   return {{"instruction", peak.instruction},
@@ -40,25 +77,117 @@ static void print_machine(const bench::Machine& machine) {
   example::Table peaks({"peak", "instruction", "rate", "per clock", "off a whole number"}, 2);
   for (const auto& isa : machine.isas) {
     for (const auto* peak : {&isa.integer, &isa.real})
-      peaks.row({std::string(vitrine::isa_name(isa.isa)) + (peak == &isa.integer ? " integer" : " float"),
-                 peak->instruction, scaled(peak->ops_per_second, "op/s"), fixed(peak->per_clock, 2),
-                 percent(peak->deviation)});
+      peaks.row({concat(vitrine::isa_name(isa.isa), peak == &isa.integer ? " integer" : " float"), peak->instruction,
+                 scaled(peak->ops_per_second, "op/s"), fixed(peak->per_clock, 2), percent(peak->deviation)});
   }
   peaks.print();
 }
 
+static void run_test(const vitrine::Model& model, vitrine::Session& session, Test& test, int repetitions,
+                     double kv_value_bytes) {
+  using Clock = std::chrono::steady_clock;
+  const auto before = example::any_tokens(model, test.depth), tokens = example::any_tokens(model, test.n_tokens);
+  if (test.prefill) {
+    test.cost = example::prefill_cost(model, test.n_tokens, session.options().chunk, kv_value_bytes, test.depth);
+  } else {
+    for (std::int64_t i = 0; i < test.n_tokens; ++i)
+      test.cost += example::pass_cost(model, 1, test.depth + i, kv_value_bytes);
+  }
+  session.reset();
+  if (test.depth > 0) session.prefill(before);
+  for (int repetition = -1; repetition < repetitions; ++repetition) {
+    session.truncate(test.depth);
+    const auto start = Clock::now();
+    if (test.prefill) {
+      session.prefill(tokens);
+    } else {
+      for (const auto token : tokens) session.decode(token);
+    }
+    if (repetition >= 0) test.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+}
+
+static std::vector<Test> wanted_tests(const example::Arguments& args) {
+  std::vector<Test> tests;
+  for (const double depth : args.numbers("depth", 0, 1 << 24)) {
+    const auto add = [&](const char* kind, const char* option, bool prefill) {
+      for (const double n : args.numbers(option, 0, 1 << 24)) {
+        if (n < 1) continue;
+        const auto name = depth > 0 ? concat(kind, n, " @ d", depth) : concat(kind, n);
+        tests.push_back({name, std::int64_t(n), std::int64_t(depth), prefill});
+      }
+    };
+    add("pp", "pp", true);
+    add("tg", "tg", false);
+  }
+  return tests;
+}
+
 static void show(const example::Arguments& args) {
   const int threads = args.threads() > 0 ? args.threads() : vitrine::available_threads();
-  const auto machine = bench::measure_machine(
-      {threads, std::size_t(args.get<int>("buffer", 64, 1 << 20)) << 20, args.get<int>("repetitions", 1, 1000)});
-  if (args.json()) return example::print_json({{"machine", to_json(machine)}});
-  print_machine(machine);
+  const int repetitions = args.get<int>("repetitions", 1, 1000);
+  const auto buffer = std::size_t(args.get<int>("buffer", 1, 1 << 20)) << 20;
+  auto tests = args.get<bool>("machine_only") ? std::vector<Test>{} : wanted_tests(args);
+  const auto model = tests.empty() ? nullptr : example::load_model(args);
+  const auto machine = bench::measure_machine({threads, buffer, 5});
+  example::json out = {{"machine", to_json(machine)}};
+  if (!args.json()) print_machine(machine);
+  if (tests.empty()) {
+    if (args.json()) example::print_json(out);
+    return;
+  }
+
+  std::int64_t longest = 1;
+  for (const auto& test : tests) longest = std::max(longest, test.depth + test.n_tokens);
+  vitrine::Session session(model, {.n_context = longest, .n_threads = threads});
+  for (auto& test : tests) run_test(*model, session, test, repetitions, 2);
+  // The bandwidth once more: a machine whose neighbours woke up meanwhile shows here.
+  double bandwidth_after = 0;
+  for (const auto& reader : bench::measure_readers({threads, buffer, 5}))
+    bandwidth_after = std::max(bandwidth_after, reader.bytes_per_second);
+  const double bandwidth = std::max(machine.read_bytes_per_second, bandwidth_after);
+  const auto& peaks = machine.of(vitrine::kernels().isa);
+
+  const auto& config = model->config();
+  example::Table table({"test", "tokens/s", "+-", "ms/token", "B/s", "of bandw.", "op/s", "of peak"});
+  for (const auto& test : tests) {
+    const double seconds = test.median(), n = double(test.n_tokens);
+    const double of_bandwidth = test.cost.bytes() / seconds / bandwidth;
+    const double of_peak =
+        (test.cost.integer_ops / peaks.integer.ops_per_second + test.cost.float_ops / peaks.real.ops_per_second) /
+        seconds;
+    table.row({test.name, fixed(n / seconds, 1), percent(test.spread()), fixed(1000 * seconds / n, 3),
+               scaled(test.cost.bytes() / seconds, ""), percent(of_bandwidth), scaled(test.cost.ops() / seconds, ""),
+               percent(of_peak)});
+    out["tests"].push_back({{"test", test.name},
+                            {"n_tokens", test.n_tokens},
+                            {"depth", test.depth},
+                            {"tokens_per_second", n / seconds},
+                            {"spread", test.spread()},
+                            {"seconds", test.seconds},
+                            {"bytes", test.cost.bytes()},
+                            {"ops", test.cost.ops()},
+                            {"share_of_bandwidth", of_bandwidth},
+                            {"share_of_peak", of_peak}});
+  }
+  out["model"] = {
+      {"name", config.name}, {"architecture", config.architecture}, {"weight_bytes", model->weights().bytes()}};
+  out["isa"] = vitrine::isa_name(vitrine::kernels().isa);
+  out["read_bytes_per_second_after"] = bandwidth_after;
+  if (args.json()) return example::print_json(out);
+  std::cout << '\n' << config.name << ", kernels " << session.isa() << '\n';
+  table.print();
+  std::cout << "\nRead bandwidth after the tests: " << scaled(bandwidth_after, "B/s") << '\n';
 }
 
 int main(int argc, char** argv) {
   const auto options = [](cxxopts::OptionAdder add) {
-    add("buffer", "megabytes read for the bandwidth", cxxopts::value<int>()->default_value("512"), "MB");
-    add("repetitions", "how often each thing is measured", cxxopts::value<int>()->default_value("5"), "N");
+    add("pp", "prompt lengths; 0: none", cxxopts::value<std::string>()->default_value("512"), "LIST");
+    add("tg", "numbers of tokens to generate; 0: none", cxxopts::value<std::string>()->default_value("128"), "LIST");
+    add("depth", "tokens in the cache before", cxxopts::value<std::string>()->default_value("0"), "LIST");
+    add("repetitions", "how often each test runs", cxxopts::value<int>()->default_value("5"), "N");
+    add("buffer", "megabytes read to measure the bandwidth", cxxopts::value<int>()->default_value("512"), "MB");
+    add("machine_only", "measure the machine, load no model", cxxopts::value<bool>()->default_value("false"));
   };
   return example::run(argc, argv, {"vitrine_bench", "Speed beside the machine's limits", options, show});
 }

@@ -12,9 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "common/model.hpp"
 #include "common/plot.hpp"
-#include "common/program.hpp"
 #include "common/table.hpp"
+#include "vitrine/engine/session.hpp"
 #include "vitrine/sample/sampler.hpp"
 
 using example::fixed, example::percent;
@@ -58,8 +59,18 @@ static Input given_logits(const example::Arguments& args) {
   return input;
 }
 
+// What a model thinks comes next.
+static Input real_logits(const example::Arguments& args) {
+  const auto model = example::load_model(args);
+  vitrine::Session session(model, {.n_threads = args.threads()});
+  const auto tokens = model->tokenizer().encode(args.get<std::string>("prompt"));
+  example::expect(!tokens.empty(), "--prompt: expected a text of at least one token");
+  const auto logits = session.prefill(tokens);
+  return {{logits.begin(), logits.end()}, [model](Token id) { return example::token_text(*model, id); }};
+}
+
 static void show(const example::Arguments& args) {
-  const Input input = given_logits(args);
+  const Input input = args.has("prompt") ? real_logits(args) : given_logits(args);
   const int top_k = args.get<int>("top_k", 1, 1 << 30);
   const double top_p = args.get<double>("top_p", 0, 1);
   const auto n_shown = std::size_t(args.get<int>("show", 1, 1000));
@@ -118,6 +129,7 @@ static void show(const example::Arguments& args) {
 int main(int argc, char** argv) {
   const auto options = [](cxxopts::OptionAdder add) {
     add("logits", "logits to look at", cxxopts::value<std::string>()->default_value("2,1,0"), "LIST");
+    add("prompt", "a text whose next token is looked at instead, with --model", cxxopts::value<std::string>(), "TEXT");
     add("temperatures", "temperatures to try; 0 is greedy", cxxopts::value<std::string>()->default_value("0.5,1,2"),
         "LIST");
     add("top_k", "how many candidates top-k keeps", cxxopts::value<int>()->default_value("2"), "N");

@@ -56,6 +56,7 @@ def width(line):
 class Common:
     arguments = ("--model", TINY)
     uses_model = True
+    closing = "What to notice"
 
     def test_help(self):
         text = run("--help").stdout
@@ -66,7 +67,8 @@ class Common:
 
     def test_text(self):
         result = run(*self.arguments)
-        self.assertIn("What to notice", result.stdout)
+        if self.closing:
+            self.assertIn(self.closing, result.stdout)
         self.assertNotIn("\x1b", result.stdout)
         self.assertEqual(result.stderr, "")
         for line in result.stdout.splitlines():
@@ -129,6 +131,128 @@ class Temperature(Common, unittest.TestCase):
         self.assertEqual([row["top_p"]["n_kept"] for row in result["temperatures"]], [1, 2])
         self.assertEqual([row["top_k"]["n_kept"] for row in result["temperatures"]], [1, 1])
         self.assertAlmostEqual(result["temperatures"][1]["top_p"]["mass"], 0.66524096 + 0.24472847, places=6)
+
+
+    def test_real_logits(self):
+        result = json.loads(run("--prompt", "the ", "--model", TINY, "--json", "--show", "3").stdout)
+        row = result["temperatures"][1]
+        self.assertEqual(len(row["all"]["candidates"]), 3)
+        self.assertEqual(row["all"]["n_kept"], 384)
+        self.assertIn("no_such_file.gguf", run("--prompt", "a", "--model", "no_such_file.gguf", code=1).stderr)
+
+
+class Hello_token(Common, unittest.TestCase):
+    arguments = ("--model", TINY, "--prompt", "one two")
+    wrong = [["--layer", "-1"], ["--layer", "3"]]
+
+    def test_every_step_and_its_shape(self):
+        text = run(*self.arguments).stdout
+        for step in ("1/9 tokenize", "2/9 embed", "3/9 project", "4/9 rope", "5/9 attention", "6/9 output",
+                     "7/9 feed-forward", "8/9 head", "9/9 sample"):
+            self.assertIn(step, text)
+        result = json.loads(run(*self.arguments, "--json").stdout)
+        n = len(result["tokens"])
+        shapes = {(step["name"], step["layer"]): step["shape"] for step in result["steps"]}
+        self.assertEqual(shapes["embedding", -1], [n, 64])
+        self.assertEqual(shapes["q_rope", 0], [n, 4 * 16])
+        self.assertEqual(shapes["k_rope", 2], [n, 2 * 16])
+        self.assertEqual(shapes["logits", -1][0], 1)
+        self.assertEqual(len(result["candidates"]), 5)
+
+    def test_empty_prompt(self):
+        result = run("--model", TINY, "--prompt", "", code=2)
+        self.assertIn("--prompt", result.stderr)
+
+
+class Generate(Common, unittest.TestCase):
+    arguments = ("--model", TINY, "--prompt", "one two", "--max_new_tokens", "8", "--ignore_eos")
+    wrong = [["--temperature", "-1"], ["--temperature", "nan"], ["--top_p", "2"], ["--min_p", "-1"],
+             ["--repetition_penalty", "0"], ["--max_new_tokens", "0"], ["--top_k", "x"], ["--seed", "-"],
+             ["--chat", "and --prompt"]]
+
+    def result(self, *more):
+        return json.loads(run(*self.arguments, "--json", *more).stdout)
+
+    def test_greedy_and_seeds(self):
+        greedy = self.result()
+        self.assertEqual(len(greedy["tokens"]), 8)
+        self.assertEqual(greedy["tokens"], self.result("--threads", "1")["tokens"])
+        self.assertEqual(greedy["tokens"], self.result("--do_sample", "--top_k", "1")["tokens"])
+        drawn = self.result("--do_sample", "--temperature", "5", "--top_k", "0", "--seed", "42")
+        self.assertEqual(drawn["seed"], 42)
+        one_thread = self.result("--do_sample", "--temperature", "5", "--top_k", "0", "--seed", "42", "--threads", "1")
+        self.assertEqual(drawn["tokens"], one_thread["tokens"])
+        fresh = self.result("--do_sample", "--temperature", "5", "--top_k", "0")
+        self.assertNotEqual(fresh["tokens"], drawn["tokens"])
+        again = self.result("--do_sample", "--temperature", "5", "--top_k", "0", "--seed", str(fresh["seed"]))
+        self.assertEqual(fresh["tokens"], again["tokens"])
+
+    def test_timings(self):
+        result = self.result()
+        self.assertEqual(len(result["inter_token_seconds"]), 7)
+        self.assertGreater(result["ttft_seconds"], 0)
+        self.assertGreaterEqual(result["ttft_seconds"], result["prefill_seconds"])
+
+    def test_too_long_a_prompt(self):
+        result = run("--model", TINY, "--prompt", "one two three four", "--context", "2", code=1)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
+    def test_no_chat_tokens(self):
+        self.assertIn("<|im_start|>", run("--model", TINY, "--chat", "hello", code=1).stderr)
+
+
+class Cached_vs_uncached(Common, unittest.TestCase):
+    arguments = ("--model", TINY, "--prompt_tokens", "5", "--steps", "9")
+    wrong = [["--steps", "0"], ["--prompt_tokens", "0"]]
+
+    def test_bit_identical(self):
+        for threads in ("1", "2"):
+            result = json.loads(run(*self.arguments, "--json", "--threads", threads).stdout)
+            self.assertTrue(result["bit_identical"])
+            self.assertEqual(result["steps_with_bit_identical_logits"], 9)
+            self.assertEqual(len(result["cached_ms"]), 9)
+            self.assertAlmostEqual(sum(result["uncached_ms"]), result["uncached_sum_ms"])
+        self.assertIn("bit-identical", run(*self.arguments).stdout)
+        self.assertIn("bit-identical", run("--model", TINY, "--prompt_tokens", "1", "--steps", "1").stdout)
+
+
+class Prefill_vs_decode(Common, unittest.TestCase):
+    arguments = ("--model", TINY, "--lengths", "1,8", "--steps", "2", "--repetitions", "1", "--buffer", "16")
+    wrong = [["--lengths", "0"], ["--steps", "0"]]
+
+    def test_costs(self):
+        rows = json.loads(run(*self.arguments, "--json").stdout)["rows"]
+        self.assertEqual([row["phase"] for row in rows], ["prefill", "decode"] * 2)
+        one, eight = rows[0], rows[2]
+        # Matrices of 3 layers and the head, in F32; the weights are read once for all tokens of a prompt.
+        layer = 64 * 64 + 2 * 32 * 64 + 64 * 64 + 3 * 64 * 96
+        self.assertAlmostEqual(one["ops_per_token"], 2 * (3 * layer + 384 * 64) + 3 * 4 * 64)
+        self.assertAlmostEqual(one["bytes_per_token"], 4 * (3 * layer + 384 * 64) + 3 * 2 * 32 * 2)
+        self.assertAlmostEqual(eight["bytes_per_token"], (4 * (3 * layer + 384 * 64) + 8 * 3 * 2 * 32 * 2) / 8)
+        for row in rows:
+            self.assertGreater(row["tokens_per_second"], 0)
+            self.assertGreater(row["share_of_peak"], 0)
+
+
+class Vitrine_bench(Common, unittest.TestCase):
+    arguments = ("--model", TINY, "--pp", "8", "--tg", "4", "--depth", "0,8", "--repetitions", "2", "--buffer", "16")
+    wrong = [["--pp", "x"], ["--repetitions", "0"], ["--buffer", "0"]]
+    closing = None
+
+    def test_tests(self):
+        result = json.loads(run(*self.arguments, "--json").stdout)
+        self.assertEqual([test["test"] for test in result["tests"]], ["pp8", "tg4", "pp8 @ d8", "tg4 @ d8"])
+        for test in result["tests"]:
+            self.assertEqual(len(test["seconds"]), 2)
+
+    def test_the_loops_really_run(self):
+        # A deleted loop would issue any number of instructions per cycle; a busy machine only fewer.
+        machine = json.loads(run("--machine_only", "--buffer", "64", "--json").stdout)["machine"]
+        self.assertEqual(len(machine["readers"]), 3)
+        self.assertTrue(0.5e9 < machine["clock_hz"] < 10e9, machine["clock_hz"])
+        for isa in machine["isas"]:
+            for kind in ("integer", "float"):
+                self.assertTrue(0.3 < isa[kind]["per_clock"] < 5, isa)
 
 
 class Kv_memory(Common, unittest.TestCase):

@@ -1,4 +1,4 @@
-// The last step: from the logits of the last position to the next token.
+// STEP 9/9 sample: from the logits of the last position to the next token.
 //
 //   p_i = exp(z_i / T) / sum_j exp(z_j / T)     z: logits after the repetition penalty (Keskar et al. 2019, CTRL)
 //   top-k (Fan et al. 2018), top-p or nucleus (Holtzman et al. 2019) and min-p (Nguyen et al. 2024) then drop

@@ -1,0 +1,34 @@
+// Loading a model with a progress bar, and what several examples ask of one.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/program.hpp"
+#include "common/progress_bar.hpp"
+#include "vitrine/engine/model.hpp"
+
+namespace example {
+
+using vitrine::Token;
+
+inline std::shared_ptr<const vitrine::Model> load_model(const Arguments& args) {
+  const ProgressBar bar;
+  return vitrine::Model::load(args.model(), {.n_threads = args.threads(), .progress = bar.callback()});
+}
+
+// A token's bytes on one line, in quotes.
+inline std::string token_text(const vitrine::Model& model, Token token) {
+  return visible(model.tokenizer().piece(token));
+}
+
+// As many tokens as asked for, for measurements where the text is of no interest.
+inline std::vector<Token> any_tokens(const vitrine::Model& model, std::int64_t n) {
+  std::vector<Token> tokens;
+  for (std::int64_t i = 0; i < n; ++i) tokens.push_back(Token((i * 7919 + 101) % model.config().n_vocab));
+  return tokens;
+}
+
+}  // namespace example
