@@ -15,7 +15,7 @@ model=$VITRINE_MODELS/SmolLM2-135M-Instruct.Q4_1.gguf
 cd "$root/build/quickstart/examples"
 
 say "An answer, token by token"
-./generate --model "$model" --prompt "$question"
+./generate --model "$model" --chat "$question"
 say "Reading a prompt (prefill) against writing an answer (decode)"
 ./prefill_vs_decode --model "$model"
 say "With the KV cache and without"
