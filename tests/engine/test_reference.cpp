@@ -106,11 +106,12 @@ TEST_CASE("hidden states seen by the observer equal the reference layer by layer
   const auto& expected = prompt["hidden_states"];
   std::size_t n_compared = 0;
   const auto compare = [&](const std::string& name, TensorView<const float, 2> value) {
-    if (!expected.contains(name)) return;
+    const auto entry = std::find_if(expected.begin(), expected.end(), [&](const auto& e) { return e["name"] == name; });
+    if (entry == expected.end()) return;
     INFO(name);
     ++n_compared;
-    const auto norms = floats(expected[name]["l2_per_position"]);
-    const auto first8 = floats(expected[name]["last_position_first8"]);
+    const auto norms = floats((*entry)["l2_per_position"]);
+    const auto first8 = floats((*entry)["last_position_first8"]);
     const auto n_rows = value.size(0);
     for (std::int64_t t = 0; t < n_rows; ++t) {
       double sum = 0;
@@ -133,7 +134,7 @@ TEST_CASE("hidden states seen by the observer equal the reference layer by layer
 }
 
 TEST_CASE("quantised files stay as near to their own weights as 8-bit activations allow") {
-  const auto* type = GENERATE("Q8_0", "Q4_0", "Q4_1", "Q4_K_M", "Q5_0", "Q6_K");
+  const auto* type = GENERATE("Q4_0", "Q4_1", "Q4_K_M");
   INFO(type);
   const auto root = data("quantmodel/llama256");
   const auto reference = read_json(root / (std::string("model-") + type + ".reference.json"));

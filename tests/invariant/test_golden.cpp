@@ -14,9 +14,7 @@ constexpr const char* files[] = {
     "tiny/qwen2/model-f32.gguf",           "tiny/qwen2_sharded_f16",
     "tiny/qwen3/model-f32.gguf",           "tiny/mistral_swa",
     "tiny/gemma3/model-f32.gguf",          "quantmodel/llama256/model-Q4_0.gguf",
-    "quantmodel/llama256/model-Q4_1.gguf", "quantmodel/llama256/model-Q5_0.gguf",
-    "quantmodel/llama256/model-Q8_0.gguf", "quantmodel/llama256/model-Q4_K_M.gguf",
-    "quantmodel/llama256/model-Q6_K.gguf",
+    "quantmodel/llama256/model-Q4_1.gguf", "quantmodel/llama256/model-Q4_K_M.gguf",
 };
 
 std::string hex(std::uint64_t value) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "support/bits.hpp"
+#include "vitrine/cache/contiguous.hpp"
 
 using namespace support;
 

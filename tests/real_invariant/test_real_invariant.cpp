@@ -6,7 +6,8 @@ using namespace support;
 namespace {
 
 std::vector<Token> prompt_of(const char* file, const char* name) {
-  for (const auto& prompt : read_json(data(std::string("real/") + file))["prompts"])
+  const auto reference = read_json(data(std::string("real/") + file));
+  for (const auto& prompt : reference["prompts"])
     if (prompt["name"] == name) return tokens(prompt["input_ids"]);
   FAIL("no prompt " << name << " in " << file);
   return {};
