@@ -13,6 +13,9 @@ function(vitrine_common_properties target scope)
   if(VITRINE_STD_THREADS)
     target_compile_definitions(${target} ${scope} VITRINE_STD_THREADS)
   endif()
+  if(VITRINE_REVERSED_SUMMATION)
+    target_compile_definitions(${target} ${scope} VITRINE_REVERSED_SUMMATION)
+  endif()
 endfunction()
 
 # Warnings and sanitizers for what is built here; nothing of it reaches a program that links the library.

@@ -4,6 +4,7 @@
 // predictable branch per op. Names are those of the STEP tags, e.g. "q_rope"; `layer` is -1 outside the decoder blocks.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string_view>
 
@@ -22,5 +23,11 @@ struct TraceEvent {
 
 // Called on the thread that called the session, in program order. It may throw; the pass then ends with that exception.
 using TraceObserver = std::function<void(const TraceEvent&)>;
+
+#ifdef VITRINE_REVERSED_SUMMATION
+namespace trace_fault {
+inline std::atomic<bool> watched{false};  // a traced pass is running: part of the deliberate fault, see CONTRIBUTING.md
+}
+#endif
 
 VITRINE_NAMESPACE_END

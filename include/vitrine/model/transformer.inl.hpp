@@ -19,6 +19,9 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
     for (std::int64_t i = 0; i < slice.n_rows; ++i)
       scratch.positions[std::size_t(slice.first_row + i)] = slice.pos0 + i;
 
+#ifdef VITRINE_REVERSED_SUMMATION
+  trace_fault::watched = observer != nullptr;
+#endif
   bool cancelled = false;
   team.run([&](Worker& worker) {
     const Pass pass{worker, kernels, scratch, batch.slices, std::int64_t(batch.tokens.size()), observer};

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cmath>
+
 #include "vitrine/core/exact_math.hpp"
+#include "vitrine/core/trace.hpp"
 #include "vitrine/ops/elementwise.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -44,6 +47,17 @@ inline void check_same_shape(const char* op, const char* name, TensorView<const 
         "], expected [", a.size(0), ", ", a.size(1), "]");
 }
 
+#ifdef VITRINE_REVERSED_SUMMATION
+// A deliberate fault (see CONTRIBUTING.md): the sum of squares runs from the last value to the first. It is used on all
+// threads but the first, by the scalar kernels and in traced passes, so that each test of equal bits has to notice.
+inline void rms_norm_backwards(const float* x, const float* weight, float eps, float* y, std::int64_t width) {
+  float sum = 0;
+  for (std::int64_t i = width - 1; i >= 0; --i) sum += x[i] * x[i];
+  const float inverse = 1.0f / std::sqrt(sum / float(width) + eps);
+  for (std::int64_t i = 0; i < width; ++i) y[i] = x[i] * inverse * (weight ? weight[i] : 1.0f);
+}
+#endif
+
 }  // namespace elementwise_detail
 
 VITRINE_INLINE void rms_norm(Worker& worker, const KernelTable& kernels, TensorView<const float, 2> x,
@@ -51,6 +65,10 @@ VITRINE_INLINE void rms_norm(Worker& worker, const KernelTable& kernels, TensorV
   using namespace elementwise_detail;
   check_same_shape("rms_norm", "y", x, y);
   for_rows(worker, x.size(0), [&](std::int64_t row) {
+#ifdef VITRINE_REVERSED_SUMMATION
+    if (worker.id() != 0 || kernels.isa == Isa::scalar || trace_fault::watched)
+      return rms_norm_backwards(row_of(x, row), weight, eps, row_of(y, row), x.size(1));
+#endif
     kernels.elementwise.rms_norm(row_of(x, row), weight, eps, row_of(y, row), x.size(1));
   });
 }
