@@ -1,24 +1,22 @@
-// consumer MODEL: opens a model and says what it found. Built in every way in which Vitrine can be used.
+// consumer MODEL: generates four tokens with a model. Built in every way in which Vitrine can be used.
 #include <iostream>
 
-#include "vitrine/core/parallel.hpp"
-#include "vitrine/model/gguf.hpp"
-#include "vitrine/simd/dispatch.hpp"
+#include "vitrine/vitrine.hpp"
 
 #ifdef VITRINE_HEADER_ONLY
 const char* other_unit_isa();
 #endif
 
 int main(int, char** argv) try {
-  const auto file = vitrine::GgufFile::open(argv[1]);
-  vitrine::Team team(2);
-  team.run([](vitrine::Worker& worker) { worker.sync(); });
-  std::cout << "Vitrine " VITRINE_VERSION_STRING ", " << vitrine::isa_name(vitrine::kernels().isa)
-            << " kernels: " << file.text("general.architecture") << ", " << file.tensors().size() << " tensors\n";
+  const auto model = vitrine::Model::load(argv[1]);
+  vitrine::Session session(model, {.n_threads = 2});
+  auto generation = vitrine::generate(session, model->tokenizer().encode("hello"), {.max_new_tokens = 4});
+  for (const auto& token : generation) std::cout << token.id << ' ';
+  std::cout << "by Vitrine " VITRINE_VERSION_STRING " with " << session.isa() << " kernels\n";
 #ifdef VITRINE_HEADER_ONLY
-  if (std::string_view(other_unit_isa()) != vitrine::isa_name(vitrine::kernels().isa)) return 1;
+  if (std::string_view(other_unit_isa()) != session.isa()) return 1;
 #endif
-  return file.tensors().empty();
+  return generation.result().tokens.empty();
 } catch (const vitrine::Error& error) {
   std::cerr << error.what() << '\n';
   return 1;

@@ -1,0 +1,20 @@
+// All of Vitrine: load a model, hold a session, generate.
+//
+//   auto model = vitrine::Model::load("model.gguf");
+//   vitrine::Session session(model);
+//   for (const auto& token : vitrine::generate(session, model->tokenizer().encode("Hello"))) ...
+//
+// Programs that want less include single headers; every header stands by itself.
+#pragma once
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/core/error.hpp"
+#include "vitrine/engine/generate.hpp"
+#include "vitrine/engine/model.hpp"
+#include "vitrine/engine/session.hpp"
+#include "vitrine/engine/timings.hpp"
+#include "vitrine/model/architecture.hpp"
+#include "vitrine/sample/sampler.hpp"
+#include "vitrine/simd/dispatch.hpp"
+#include "vitrine/text/chatml.hpp"
+#include "vitrine/text/tokenizer.hpp"
