@@ -111,7 +111,8 @@ class Tensor {
  public:
   using Shape = typename TensorView<T, Rank>::Shape;
   Tensor() = default;
-  // Zeroed, or with whatever the memory held: for scratch that is written before it is read, untouched pages cost nothing.
+  // Zeroed, or with whatever the memory held: for scratch that is written before it is read, untouched pages cost
+  // nothing.
   explicit Tensor(Shape shape, bool zeroed = true)
       : bytes_(sizeof(T) * std::size_t(TensorView<T, Rank>(nullptr, shape).count()), zeroed), shape_(shape) {}
 
