@@ -40,8 +40,8 @@ void check_prompts(const Tokenizer& tokenizer, const std::string& reference) {
     const std::string text = prompt["text"];
     INFO(text);
     const auto expected = prompt["input_ids"].get<std::vector<Token>>();
-    const auto ids = tokenizer.encode(
-        text, {.add_special = true, .parse_special = prompt["parse_special"].get<bool>(), .space_prefix = {}});
+    const auto ids =
+        tokenizer.encode(text, {.add_special = true, .parse_special = prompt["parse_special"].get<bool>()});
     CHECK(ids == expected);
     CHECK(tokenizer.decode(ids, !prompt["parse_special"].get<bool>()) == text);
 

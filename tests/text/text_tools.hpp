@@ -30,10 +30,10 @@ inline std::string read_text(const std::string& name) {
 }
 
 inline std::vector<vitrine::Token> plain(const vitrine::Tokenizer& tokenizer, std::string_view text) {
-  return tokenizer.encode(text, {.add_special = false, .parse_special = false, .space_prefix = {}});
+  return tokenizer.encode(text, {.add_special = false, .parse_special = false});
 }
 inline std::vector<vitrine::Token> parsed(const vitrine::Tokenizer& tokenizer, std::string_view text) {
-  return tokenizer.encode(text, {.add_special = false, .parse_special = true, .space_prefix = {}});
+  return tokenizer.encode(text, {.add_special = false, .parse_special = true});
 }
 
 inline std::string bytes_of(const vitrine::Tokenizer& tokenizer, const std::vector<vitrine::Token>& ids) {

@@ -1,4 +1,5 @@
-// Finds added tokens in a text: at each position from the left the longest one. For bodies only.
+// Finds added tokens in a text, from the left the longest one at each position, as the tokenizers library does: its
+// rules for white space and words are kept even where they are odd, since ids must be the same. For bodies only.
 #pragma once
 
 #include <utf8proc.h>
@@ -29,9 +30,14 @@ inline bool is_space(std::string_view character) {
   return utf8::first_unit(character).valid && utf8::is_white_space(utf8::code_point(character));
 }
 
+// \w of the regex library in question: alphabetic, marks, digits, connectors, joiners.
 inline bool is_word(std::string_view character) {
   if (!utf8::first_unit(character).valid) return false;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(utf8::code_point(character)))) {
+  const std::uint32_t code = utf8::code_point(character);
+  const auto in = [&](std::uint32_t first, std::uint32_t last) { return code >= first && code <= last; };
+  if (in(0x200C, 0x200D) || in(0x24B6, 0x24E9)) return true;  // letters in circles, in squares
+  if (in(0x1F130, 0x1F149) || in(0x1F150, 0x1F169) || in(0x1F170, 0x1F189)) return true;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
@@ -50,7 +56,8 @@ inline bool is_word(std::string_view character) {
 class Matcher {
  public:
   struct Match {
-    TextRange range;  // what it takes, stripped white space included
+    TextRange range;      // what it takes, stripped white space included
+    std::size_t end = 0;  // where its own text ends: the search goes on there, even in white space that was taken
     Token id = -1;
   };
 
@@ -68,19 +75,26 @@ class Matcher {
   }
   bool empty() const { return tokens_.empty(); }
 
-  // The first match at or after `from`; id -1 if there is none.
-  Match find(std::string_view text, std::size_t from, bool parse_special) const {
+  // The next match from `from` on, id -1 if there is none. Matches do not overlap; one that is not allowed (special, or
+  // inside a word) is passed over as a whole. `taken`: where the text begins that no earlier token has taken along.
+  Match find(std::string_view text, std::size_t from, std::size_t taken, bool parse_special) const {
     for (std::size_t at = from; at < text.size(); ++at) {
       if (!first_bytes_[static_cast<unsigned char>(text[at])]) continue;
-      const AddedToken* token = longest(text, at, parse_special);
+      const AddedToken* token = longest(text, at);
       if (token == nullptr) continue;
-      Match match{{at, at + token->text.size()}, token->id};
-      if (token->left_strip)
-        while (match.range.begin > from) {
+      Match match{{at, at + token->text.size()}, at + token->text.size(), token->id};
+      if ((token->special && !parse_special) || (token->single_word && !stands_alone(text, match.range))) {
+        at = match.range.end - 1;
+        continue;
+      }
+      if (token->left_strip) {
+        while (match.range.begin > taken) {
           const auto before = character_before(text, match.range.begin);
-          if (!is_space(before) || before.size() > match.range.begin - from) break;
+          if (!is_space(before) || before.size() > match.range.begin - taken) break;
           match.range.begin -= before.size();
         }
+        match.range.begin = (std::max)(match.range.begin, taken);
+      }
       if (token->right_strip)
         while (match.range.end < text.size()) {
           const auto unit = utf8::first_unit(text.substr(match.range.end));
@@ -93,16 +107,14 @@ class Matcher {
   }
 
  private:
-  bool allowed(const AddedToken& token, std::string_view text, std::size_t at, bool parse_special) const {
-    if (token.special && !parse_special) return false;
-    if (!token.single_word) return true;
-    const std::size_t end = at + token.text.size();
-    if (at > 0 && is_word(character_before(text, at))) return false;
-    return end == text.size() || !is_word(text.substr(end, utf8::first_unit(text.substr(end)).n_bytes));
+  static bool stands_alone(std::string_view text, TextRange range) {
+    if (range.begin > 0 && is_word(character_before(text, range.begin))) return false;
+    const auto behind = text.substr(range.end);
+    return behind.empty() || !is_word(behind.substr(0, utf8::first_unit(behind).n_bytes));
   }
 
   // The tokens are sorted; those that begin like the text form a range that each further byte narrows.
-  const AddedToken* longest(std::string_view text, std::size_t at, bool parse_special) const {
+  const AddedToken* longest(std::string_view text, std::size_t at) const {
     auto low = tokens_.begin(), high = tokens_.end();
     const AddedToken* best = nullptr;
     for (std::size_t depth = 0; at + depth < text.size(); ++depth) {
@@ -113,7 +125,7 @@ class Matcher {
       high = std::partition_point(
           low, high, [&](const AddedToken& token) { return static_cast<unsigned char>(token.text[depth]) == wanted; });
       if (low == high) break;
-      if (low->text.size() == depth + 1 && allowed(*low, text, at, parse_special)) best = &*low;
+      if (low->text.size() == depth + 1) best = &*low;
     }
     return best;
   }

@@ -37,7 +37,7 @@ VITRINE_INLINE std::vector<Token> chatml_prompt(const Tokenizer& tokenizer, std:
   const Token start = marker("<|im_start|>"), end = marker("<|im_end|>");
   std::vector<Token> prompt;
   const auto put_text = [&](std::string_view text) {
-    const auto ids = tokenizer.encode(text, {.add_special = false, .parse_special = false, .space_prefix = {}});
+    const auto ids = tokenizer.encode(text, {.add_special = false, .parse_special = false});
     prompt.insert(prompt.end(), ids.begin(), ids.end());
   };
   const auto put_message = [&](const std::string& role, const std::string& content) {

@@ -31,7 +31,9 @@ struct EncodeOptions {
   // text becomes ordinary pieces, and no one can end his own turn. User-defined tokens are recognised always.
   bool parse_special = false;
   // Another rule for the space before the first word than the model's own; for experiments and old model files.
-  std::optional<SpacePrefix> space_prefix;
+  std::optional<SpacePrefix> space_prefix = std::nullopt;
+  // If given, is set to the number of bytes of the text that no token stands for (see encode).
+  std::size_t* n_replaced = nullptr;
 };
 
 namespace tokenizer_detail {
@@ -43,8 +45,9 @@ class Tokenizer {
   // Throws Error::bad_file for a spec that contradicts itself (ids out of range, merges without result).
   explicit Tokenizer(TokenizerSpec spec);
 
-  // Throws Error::unsupported naming the character if the vocabulary has no token for it, neither bytes nor an unknown
-  // token. (A byte-level vocabulary that lacks a byte which valid UTF-8 never has says U+FFFD instead.)
+  // What the vocabulary has no token for, not even bytes, becomes its unknown token. A byte-level vocabulary without
+  // one says U+FFFD instead, once per byte (SmolLM2's lacks a few bytes of characters that Unicode has not assigned).
+  // Where that is impossible, too: throws Error::unsupported naming the character.
   std::vector<Token> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   // Valid UTF-8; what is none becomes U+FFFD, one for each maximal part of a character. With `skip_special` control

@@ -122,7 +122,8 @@ VITRINE_INLINE std::vector<Token> Tokenizer::encode(std::string_view text, const
   std::vector<Token> out;
   const auto& spec = state_->spec;
   if (options.add_special) out = spec.prefix;
-  tokenizer_detail::Encoder(*state_, options, out).run(text);
+  const std::size_t n_replaced = tokenizer_detail::Encoder(*state_, options, out).run(text);
+  if (options.n_replaced != nullptr) *options.n_replaced = n_replaced;
   if (options.add_special) out.insert(out.end(), spec.suffix.begin(), spec.suffix.end());
   return out;
 }

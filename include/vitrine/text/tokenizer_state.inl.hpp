@@ -73,26 +73,29 @@ class Encoder {
         space_prefix_(options.space_prefix.value_or(state.spec.space_prefix)),
         out_(out) {}
 
-  void run(std::string_view text) {
+  // Appends to the output; returns how many bytes had no token.
+  std::size_t run(std::string_view text) {
     std::string spaced;
     if (spec_.spaces_first && text.find(block_space) != std::string_view::npos)
       text = spaced = normalizer_detail::replace_all(text, block_space, " ");
     split_at(state_.added, text, [&](std::string_view segment, bool at_start) { encode_segment(segment, at_start); });
+    return n_replaced_;
   }
 
  private:
   // Added tokens go to the output, the text between them to `use(segment, is it the start of the text?)`.
   template <class Use>
   void split_at(const added_detail::Matcher& matcher, std::string_view text, Use&& use) {
-    std::size_t at = 0;
-    while (at < text.size()) {
-      const auto match = matcher.empty() ? added_detail::Matcher::Match{} : matcher.find(text, at, parse_special_);
-      const std::size_t end = match.id < 0 ? text.size() : match.range.begin;
-      if (end > at) use(text.substr(at, end - at), at == 0);
-      if (match.id < 0) return;
-      out_.push_back(match.id);
-      at = match.range.end;
+    std::size_t taken = 0, at = 0;
+    while (!matcher.empty()) {
+      const auto match = matcher.find(text, at, taken, parse_special_);
+      if (match.id < 0) break;
+      if (match.range.begin > taken) use(text.substr(taken, match.range.begin - taken), taken == 0);
+      if (match.range.begin < match.range.end) out_.push_back(match.id);  // else all of it was taken already
+      taken = match.range.end;
+      at = match.end;
     }
+    if (taken < text.size()) use(text.substr(taken), taken == 0);
   }
 
   bool wants_prefix(std::string_view text, bool at_start) const {
@@ -235,6 +238,7 @@ class Encoder {
     };
     const bool by_bytes = spec_.rule == MergeRule::byte_ranks;
     if (!by_bytes && spec_.byte_fallback && has_bytes(character)) return put_bytes(character);
+    n_replaced_ += character.size();
     if (spec_.unknown) {
       if (!(spec_.fuse_unknown && last_was_unknown_)) out_.push_back(*spec_.unknown);
       last_was_unknown_ = true;
@@ -250,6 +254,7 @@ class Encoder {
   bool parse_special_;
   SpacePrefix space_prefix_;
   std::vector<Token>& out_;
+  std::size_t n_replaced_ = 0;
   bool last_was_unknown_ = false;
   std::optional<PreTokenizer::Scratch> scratch_;
   std::vector<TextRange> pieces_;
