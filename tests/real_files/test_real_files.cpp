@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "real_models.hpp"
+#include "support/real_models.hpp"
 #include "vitrine/core/block_decode.hpp"
 #include "vitrine/model/architecture.hpp"
 #include "vitrine/model/loader.hpp"

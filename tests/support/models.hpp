@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/real_models.hpp"
 #include "vitrine/engine/generate.hpp"
 #include "vitrine/engine/model.hpp"
 #include "vitrine/engine/session.hpp"
@@ -45,24 +45,13 @@ inline std::shared_ptr<const Model> model(const fs::path& path) {
   return entry;
 }
 
-// The two real models: in the folder VITRINE_MODELS, else in the cache folder that cmake/models.sh fills.
-inline constexpr const char* smollm2_file = "SmolLM2-135M-Instruct.Q4_1.gguf";
-inline constexpr const char* gemma3_file = "gemma-3-270m-q4_k_m.gguf";
+// One of the two real models, or null where tests may do without (see real_models.hpp).
+inline constexpr const char* smollm2_file = testing::smollm2;
+inline constexpr const char* gemma3_file = testing::gemma3;
 
 inline std::shared_ptr<const Model> real_model(const std::string& file) {
-  fs::path folder;
-  if (const char* named = std::getenv("VITRINE_MODELS")) {
-    folder = named;
-  } else {
-    const char* cache = std::getenv("XDG_CACHE_HOME");
-    const char* home = std::getenv("HOME");
-    folder = (cache && *cache ? fs::path(cache) : fs::path(home ? home : ".") / ".cache") / "vitrine" / "models";
-  }
-  if (!fs::exists(folder / file) && std::getenv("VITRINE_ALLOW_MISSING_MODELS")) {
-    WARN("skipped: " << folder / file << " is not there; cmake/models.sh fetches it");
-    return nullptr;
-  }
-  return model(folder / file);
+  const auto path = testing::real_model(file);
+  return path ? model(*path) : nullptr;
 }
 
 }  // namespace support

@@ -1,7 +1,7 @@
 // The observer of a forward pass: it is shown every named intermediate.
 //
 // Tracing runs the very ops of an untraced pass, so it changes no bit; when no observer is set the cost is one
-// predictable branch per op. Names are those of the STEP tags, e.g. "q_rope"; `layer` is -1 outside the decoder blocks.
+// predictable branch per op. A name is that of a value, e.g. "q_rope"; `layer` is -1 outside the decoder blocks.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 VITRINE_NAMESPACE_BEGIN
 
 struct TraceEvent {
-  std::string_view step;             // which stage, "STEP 4/9 rope" style tag text
+  std::string_view step;             // which stage of a token's life, e.g. "4/9 rope"
   std::string_view name;             // which intermediate, e.g. "q_rope"
   int layer;                         // 0 .. n_layer-1, or -1
   TensorView<const float, 2> value;  // [n_tokens, width]

@@ -67,7 +67,6 @@ VITRINE_INLINE const GeneratedToken* Generation::next() {
     if (error.kind() != ErrorKind::cancelled) throw;
     return finish(FinishReason::cancelled);
   }
-  // STEP 9/9 sample: one token out of the logits of the last position.
   const Token id = sampler_.sample(logits, session_->tokens(), session_->length());
   const double now = watch_.seconds();
   if (ends(id)) return finish(FinishReason::end_token);

@@ -1,14 +1,16 @@
 // The page to read first: one forward pass, from token ids to logits, top to bottom.
 //
-//   STEP 1/9 tokenize   text -> ids                                   text/tokenizer.hpp
-//   STEP 2/9 embed      id -> row of the embedding matrix             here
-//   STEP 3/9 project    norm, then queries, keys, values              layers/attention_layer.hpp  }
-//   STEP 4/9 rope       turn queries and keys by their position       layers/attention_layer.hpp  }  n_layer
-//   STEP 5/9 attention  cache K and V, look back, mix the values      layers/attention_layer.hpp  }  times
-//   STEP 6/9 output     mix the heads, add to the residual stream     layers/attention_layer.hpp  }
-//   STEP 7/9 feed-forward   gate, up, down, add                       layers/feed_forward.hpp     }
-//   STEP 8/9 head       norm, then one logit per word of the vocabulary   here
-//   STEP 9/9 sample     logits -> the next id                         sample/sampler.hpp
+//   1/9 tokenize      text -> ids                                       text/tokenizer.hpp
+//   2/9 embed         id -> row of the embedding matrix                 here
+//   3/9 project       norm, then queries, keys, values                  layers/attention_layer.hpp  }
+//   4/9 rope          turn queries and keys by their position           layers/attention_layer.hpp  }  n_layer
+//   5/9 attention     cache K and V, look back, mix the values          layers/attention_layer.hpp  }  times
+//   6/9 output        mix the heads, add to the residual stream         layers/attention_layer.hpp  }
+//   7/9 feed-forward  gate, up, down, add to the residual stream        layers/feed_forward.hpp     }
+//   8/9 head          norm, then one logit per word of the vocabulary   here
+//   9/9 sample        logits -> the next id                             sample/sampler.hpp
+//
+// `grep -rn STEP include | sort -k2` lists the places in this order.
 //
 // Prefill and decode are the same code: a pass over many tokens or over one. A token's numbers do not depend on which
 // other tokens are in the pass.

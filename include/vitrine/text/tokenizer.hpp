@@ -1,10 +1,10 @@
-// Text to token ids and back.
+// STEP 1/9 tokenize: text to token ids and back.
 //
 //   const Tokenizer tokenizer = load_tokenizer("model.gguf");                  // text/load_tokenizer.hpp
 //   std::vector<Token> ids = tokenizer.encode("Hello", {.add_special = true}); // with BOS if the model wants one
 //   std::string text = tokenizer.decode(ids);
 //
-// encode: added tokens are cut out -> normalise -> pre-tokenize -> merge (STEP 1/9 tokenize).
+// encode: added tokens are cut out -> normalise -> pre-tokenize -> merge.
 // Any bytes can be encoded, NUL and invalid UTF-8 too: tokenizers that have a token for every byte lose nothing, and
 // decode_bytes() gives the same bytes back. A Tokenizer is immutable; copies share one state, any number of threads may
 // use it. No recursion, no stack that grows with the text.

@@ -29,7 +29,7 @@ inline std::optional<std::filesystem::path> real_model(const std::string& name) 
   return std::nullopt;
 }
 
-inline const char* const smollm2 = "SmolLM2-135M-Instruct.Q4_1.gguf";
-inline const char* const gemma3 = "gemma-3-270m-q4_k_m.gguf";
+inline constexpr const char* smollm2 = "SmolLM2-135M-Instruct.Q4_1.gguf";
+inline constexpr const char* gemma3 = "gemma-3-270m-q4_k_m.gguf";
 
 }  // namespace testing
