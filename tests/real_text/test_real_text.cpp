@@ -1,7 +1,8 @@
 // Token ids of real models' files: SmolLM2-135M-Instruct (byte-level BPE) and Gemma-3-270M (SentencePiece).
-#include <cstdlib>
-#include <filesystem>
+#include <optional>
+#include <string>
 
+#include "support/real_models.hpp"
 #include "text/text_tools.hpp"
 #include "vitrine/text/chatml.hpp"
 
@@ -10,26 +11,10 @@ using namespace text_tools;
 
 namespace {
 
-// The file, or nothing where tests may go without the models.
+// The file's tokenizer, or nothing where tests may go without the models.
 std::optional<Tokenizer> load_model(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> folders;
-  if (const char* models = std::getenv("VITRINE_MODELS")) folders.emplace_back(models);
-  if (const char* cache = std::getenv("XDG_CACHE_HOME")) {
-    folders.push_back(fs::path(cache) / "vitrine/models");
-  } else if (const char* home = std::getenv("HOME")) {
-    folders.push_back(fs::path(home) / ".cache/vitrine/models");
-  }
-  for (const auto& folder : folders)
-    if (fs::exists(folder / name)) return load_tokenizer(folder / name);
-  const char* allowed = std::getenv("VITRINE_ALLOW_MISSING_MODELS");
-  if (allowed != nullptr && std::string(allowed) == "1") {
-    WARN(name << " is not there; skipped");
-  } else {
-    FAIL(name << " is in neither VITRINE_MODELS nor the cache; ./cmake/quickstart.sh fetches it, "
-                 "VITRINE_ALLOW_MISSING_MODELS=1 skips this test");
-  }
-  return std::nullopt;
+  const auto path = testing::real_model(name);
+  return path ? std::optional(load_tokenizer(*path)) : std::nullopt;
 }
 
 void check_prompts(const Tokenizer& tokenizer, const std::string& reference) {
