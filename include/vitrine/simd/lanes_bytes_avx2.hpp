@@ -20,6 +20,7 @@ struct Partial {
   __m256i lo, hi;
 };
 
+inline constexpr bool partials_are_wide = false;
 template <int bits>
 inline constexpr int partial_groups = bits == 4   ? 8
                                       : bits == 5 ? 4
@@ -95,6 +96,7 @@ VITRINE_FORCE_INLINE Partial dot_next(Partial sum, Weights w, XGroup x) {
   return {_mm256_add_epi16(sum.lo, more.lo), _mm256_add_epi16(sum.hi, more.hi)};
 }
 
+Partial as_partial(i32x16);  // no such thing: a Partial has 16-bit halves
 VITRINE_FORCE_INLINE i32x16 widen(Partial sum) {
   const __m256i one = _mm256_set1_epi16(1);
   return {_mm256_madd_epi16(sum.lo, one), _mm256_madd_epi16(sum.hi, one)};

@@ -46,6 +46,7 @@ VITRINE_FORCE_INLINE XGroup x_group(const std::int8_t* x) {
 
 #if VITRINE_ISA_LEVEL >= 3
 
+inline constexpr bool partials_are_wide = true;  // 32-bit sums, so that as_partial exists
 template <int bits>
 inline constexpr int partial_groups = 1 << 20;
 template <int bits>
@@ -70,6 +71,7 @@ template <int bits>
 VITRINE_FORCE_INLINE Partial dot_first(bytes64 w, XGroup x) {
   return {_mm512_dpbusd_epi32(_mm512_setzero_si512(), w.v, x.v)};
 }
+VITRINE_FORCE_INLINE Partial as_partial(i32x16 sum) { return {sum.v}; }
 VITRINE_FORCE_INLINE i32x16 widen(Partial sum) { return {sum.v}; }
 VITRINE_FORCE_INLINE i32x16 widen_scaled(Partial sum, i32x16 scale) { return {_mm512_mullo_epi32(sum.v, scale.v)}; }
 template <int i>
@@ -89,6 +91,8 @@ VITRINE_FORCE_INLINE i32x16 dot_pairs(i32x16 sum, i32x16 words, const std::int16
 
 #else
 
+inline constexpr bool partials_are_wide = false;
+Partial as_partial(i32x16);  // no such thing: a Partial has 16-bit halves
 template <int bits>
 inline constexpr int partial_groups = bits == 4   ? 8
                                       : bits == 5 ? 4

@@ -17,6 +17,7 @@ using Partial = i32x16;
 
 template <int bits>
 inline constexpr int partial_groups = 1 << 20;
+inline constexpr bool partials_are_wide = true;  // 32-bit sums, so that as_partial exists
 template <int bits>
 inline constexpr int scratch_offset = 0;
 inline constexpr int tile_tokens = 1, tile_panels = 1, float_tile_tokens = 1, float_panels = 1;
@@ -66,6 +67,7 @@ VITRINE_OUT_OF_LINE Partial dot_first(const bytes64& w, const XGroup& x) {
   return dot_next<bits>(broadcast_i32(0), w, x);
 }
 
+VITRINE_FORCE_INLINE Partial as_partial(i32x16 sum) { return sum; }
 VITRINE_FORCE_INLINE i32x16 widen(Partial sum) { return sum; }
 VITRINE_OUT_OF_LINE i32x16 widen_scaled(Partial sum, i32x16 scale) {
   return lanes_detail::each<i32x16>([&](int r) { return sum.v[r] * scale.v[r]; });

@@ -22,6 +22,7 @@ VITRINE_FORCE_INLINE f32x16 block_result_256(i32x16 dot, i32x16 pairs, f32x16 d,
 template <class Format>
 inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t last) {
   const std::int64_t n_blocks = job.n_cols / 256;
+  const std::uint8_t* end = panel_start(job, last);
   for (std::int64_t panel = first; panel < last; ++panel) {
     const std::uint8_t* start = panel_start(job, panel);
     f32x16 acc = zero();
@@ -33,8 +34,8 @@ inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t
       i32x16 dot = broadcast_i32(0), pairs = broadcast_i32(0);
       unroll<4>([&](auto c) __attribute__((always_inline)) {
         constexpr int chunk = decltype(c)::value, bits = Format::bits, n = Format::run_groups;
-        prefetch_ahead<Format::bytes_per_block / 4>(start + std::size_t(b) * Format::bytes_per_block +
-                                                    chunk * (Format::bytes_per_block / 4));
+        prefetch_ahead<Format::bytes_per_block / 4>(
+            start + std::size_t(b) * Format::bytes_per_block + chunk * (Format::bytes_per_block / 4), end);
         Partial low, high;
         Format::template visit<chunk>(
             block, [&](auto index, bytes64 w_low, bytes64 w_high) __attribute__((always_inline)) {
@@ -133,7 +134,7 @@ struct Tiles256 {
                   });
             });
           });
-          keep(partial);
+          if constexpr (s < run_groups - 1) keep(partial);
         });
       }
       unroll<P>([&](auto i) __attribute__((always_inline)) {

@@ -19,23 +19,21 @@ VITRINE_FORCE_INLINE i32x16 offset_term(const XBlock32& x) {
 template <class Format>
 inline void one_token_32(const LinearJob& job, std::int64_t first, std::int64_t last) {
   const std::int64_t n_blocks = job.n_cols / 32;
+  const std::uint8_t* end = panel_start(job, last);
   for (std::int64_t panel = first; panel < last; ++panel) {
     const std::uint8_t* start = panel_start(job, panel);
     f32x16 acc = zero();
     for (std::int64_t b = 0; b < n_blocks; ++b) {
       const Block32 block = Format::at(start, b);
       const XBlock32& x = job.x_32[b];
-      prefetch_ahead<Format::bytes_per_block>(start + std::size_t(b) * Format::bytes_per_block);
+      prefetch_ahead<Format::bytes_per_block>(start + std::size_t(b) * Format::bytes_per_block, end);
       i32x16 dot = offset_term<Format>(x);
       Partial partial;
       Format::visit(
           block, [&](auto group, auto step, bytes64 w) __attribute__((always_inline)) {
             constexpr int bits = Format::bits;
-            add_group<bits, decltype(step)::value, 8>(
-                partial, dot_weights<bits>(to_scratch<bits>(w)),
-                x_group(x.q + 4 * decltype(group)::value), [&](Partial full) __attribute__((always_inline)) {
-                  dot = dot + widen(full);
-                });
+            add_group_to<bits, decltype(step)::value, 8>(dot, partial, dot_weights<bits>(to_scratch<bits>(w)),
+                                                         x_group(x.q + 4 * decltype(group)::value));
           });
       acc = fma(to_f32(dot), load_f16(block.d) * broadcast(x.scale), acc);
       if constexpr (Format::has_min) acc = fma(load_f16(block.m), broadcast(x.scaled_sum), acc);
@@ -93,12 +91,10 @@ struct Tiles32 {
           const XGroup four = x_group(x[t][b].q + 4 * s);
           unroll<P>([&](auto i) __attribute__((always_inline)) {
             constexpr int p = decltype(i)::value, at = t * P + p;
-            add_group<bits, s, 8>(
-                partial[at], weights[p],
-                four, [&](Partial full) __attribute__((always_inline)) { dot[at] = dot[at] + widen(full); });
+            add_group_to<bits, s, 8>(dot[at], partial[at], weights[p], four);
           });
         });
-        keep(partial);
+        if constexpr (s < 7) keep(partial);
       });
       unroll<P>([&](auto i) __attribute__((always_inline)) {
         constexpr int p = decltype(i)::value;

@@ -8,7 +8,7 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace linear_detail {
 
-inline constexpr std::int64_t prefetch_bytes = 2048;  // how far ahead of the reading a one-token kernel fetches
+inline constexpr std::int64_t prefetch_bytes = 4096;  // how far ahead of the reading a one-token kernel fetches
 inline constexpr std::int64_t stretch = 768;          // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;      // tokens between two unpackings of a stretch
 
@@ -43,6 +43,18 @@ VITRINE_FORCE_INLINE void add_group(Partial& partial, Weights w, XGroup x, Flush
   else
     partial = dot_next<bits>(partial, w, x);
   if constexpr (step % capacity == capacity - 1 || step == n_steps - 1) flush(partial);
+}
+
+// The same, for a plain sum that is kept in `dot` and may have begun with an offset in it.
+template <int bits, int step, int n_steps, class Weights>
+VITRINE_FORCE_INLINE void add_group_to(i32x16& dot, Partial& partial, Weights w, XGroup x) {
+  if constexpr (partial_groups<bits> >= n_steps && partials_are_wide) {
+    partial = dot_next<bits>(step == 0 ? as_partial(dot) : partial, w, x);
+    if constexpr (step == n_steps - 1) dot = widen(partial);
+  } else {
+    add_group<bits, step, n_steps>(
+        partial, w, x, [&](Partial full) __attribute__((always_inline)) { dot = dot + widen(full); });
+  }
 }
 
 // n float sums that live at `memory` [n][16]: in registers until finish() where there are enough of them.
@@ -109,9 +121,11 @@ VITRINE_FORCE_INLINE const std::uint8_t* panel_start(const LinearJob& job, std::
   return reinterpret_cast<const std::uint8_t*>(job.weights + std::size_t(panel) * job.panel_bytes);
 }
 
-// Fetches n_bytes, prefetch_bytes further on.
+// Fetches n_bytes, prefetch_bytes further on, unless that lies beyond `end`: what follows this thread's panels is
+// another thread's to read.
 template <std::size_t n_bytes>
-VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p) {
+VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p, const std::uint8_t* end) {
+  if (end - p <= prefetch_bytes) return;
   unroll<int((n_bytes + 63) / 64)>([&](auto i) __attribute__((always_inline)) {
     prefetch(p + prefetch_bytes + 64 * decltype(i)::value);
   });
