@@ -12,6 +12,7 @@
 //         negate (flips the sign bit)
 // Choice  less less_equal equal greater -> mask16 (false for NaN), first_lanes(n), select(mask, if_true, if_false)
 // Whole   hsum: lanes i and i+8, then +4, +2, +1 (the library's order for every reduction); hmax likewise
+//         transpose(rows): sixteen rows of sixteen lanes, in place
 // Integer load_i32 store_i32 broadcast_i32, + - & |, shift_left<n> shift_right<n> (logical) shift_right_signed<n>
 // Between to_i32 (nearest, ties to even; NaN and out of range give INT32_MIN), to_f32, bits, from_bits
 #pragma once

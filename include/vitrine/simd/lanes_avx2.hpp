@@ -195,4 +195,44 @@ VITRINE_FORCE_INLINE f32x16 to_f32(i32x16 a) { return {_mm256_cvtepi32_ps(a.lo),
 VITRINE_FORCE_INLINE i32x16 bits(f32x16 a) { return {_mm256_castps_si256(a.lo), _mm256_castps_si256(a.hi)}; }
 VITRINE_FORCE_INLINE f32x16 from_bits(i32x16 a) { return {_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(a.hi)}; }
 
+namespace lanes_detail {
+
+// Eight rows of eight: pairs of values, then of pairs, then of register halves.
+VITRINE_FORCE_INLINE void transpose_8(__m256 (&r)[8]) {
+  __m256 pairs[8], fours[8];
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    pairs[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      fours[i + 2 * j] = _mm256_shuffle_ps(pairs[i + j], pairs[i + j + 2], 0x44);
+      fours[i + 2 * j + 1] = _mm256_shuffle_ps(pairs[i + j], pairs[i + j + 2], 0xee);
+    }
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
+    r[i + 4] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
+  }
+}
+
+}  // namespace lanes_detail
+
+VITRINE_FORCE_INLINE void transpose(f32x16 (&rows)[16]) {
+  __m256 top_left[8], top_right[8], low_left[8], low_right[8];
+  for (int i = 0; i < 8; ++i) {
+    top_left[i] = rows[i].lo;
+    top_right[i] = rows[i].hi;
+    low_left[i] = rows[i + 8].lo;
+    low_right[i] = rows[i + 8].hi;
+  }
+  lanes_detail::transpose_8(top_left);
+  lanes_detail::transpose_8(top_right);
+  lanes_detail::transpose_8(low_left);
+  lanes_detail::transpose_8(low_right);
+  for (int i = 0; i < 8; ++i) {
+    rows[i] = {top_left[i], low_left[i]};
+    rows[i + 8] = {top_right[i], low_right[i]};
+  }
+}
+
 VITRINE_ISA_NAMESPACE_END

@@ -151,4 +151,28 @@ VITRINE_FORCE_INLINE f32x16 to_f32(i32x16 a) { return {_mm512_cvtepi32_ps(a.v)};
 VITRINE_FORCE_INLINE i32x16 bits(f32x16 a) { return {_mm512_castps_si512(a.v)}; }
 VITRINE_FORCE_INLINE f32x16 from_bits(i32x16 a) { return {_mm512_castsi512_ps(a.v)}; }
 
+// Pairs of values, pairs of pairs, then the four quarters of four registers.
+VITRINE_FORCE_INLINE void transpose(f32x16 (&rows)[16]) {
+  __m512 pairs[16], fours[16];
+  for (int i = 0; i < 16; i += 2) {
+    pairs[i] = _mm512_unpacklo_ps(rows[i].v, rows[i + 1].v);
+    pairs[i + 1] = _mm512_unpackhi_ps(rows[i].v, rows[i + 1].v);
+  }
+  for (int i = 0; i < 16; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      fours[i + 2 * j] = _mm512_shuffle_ps(pairs[i + j], pairs[i + j + 2], 0x44);
+      fours[i + 2 * j + 1] = _mm512_shuffle_ps(pairs[i + j], pairs[i + j + 2], 0xee);
+    }
+  for (int i = 0; i < 4; ++i) {
+    const __m512 even_top = _mm512_shuffle_f32x4(fours[i], fours[i + 4], 0x88);
+    const __m512 odd_top = _mm512_shuffle_f32x4(fours[i], fours[i + 4], 0xdd);
+    const __m512 even_low = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0x88);
+    const __m512 odd_low = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0xdd);
+    rows[i] = {_mm512_shuffle_f32x4(even_top, even_low, 0x88)};
+    rows[i + 4] = {_mm512_shuffle_f32x4(odd_top, odd_low, 0x88)};
+    rows[i + 8] = {_mm512_shuffle_f32x4(even_top, even_low, 0xdd)};
+    rows[i + 12] = {_mm512_shuffle_f32x4(odd_top, odd_low, 0xdd)};
+  }
+}
+
 VITRINE_ISA_NAMESPACE_END

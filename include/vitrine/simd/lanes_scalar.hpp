@@ -196,4 +196,13 @@ VITRINE_FORCE_INLINE f32x16 from_bits(i32x16 a) {
   return lanes_detail::each<f32x16>([&](int i) { return bits_to_float(std::uint32_t(a.v[i])); });
 }
 
+VITRINE_FORCE_INLINE void transpose(f32x16 (&rows)[16]) {
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < i; ++j) {
+      const float swapped = rows[i].v[j];
+      rows[i].v[j] = rows[j].v[i];
+      rows[j].v[i] = swapped;
+    }
+}
+
 VITRINE_ISA_NAMESPACE_END
