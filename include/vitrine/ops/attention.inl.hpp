@@ -57,12 +57,10 @@ VITRINE_INLINE void store_kv(Worker& worker, const KernelTable& kernels, const K
   worker.for_chunks(n_panels * cache.n_kv_head, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t head = task / n_panels, panel = first_panel + task % n_panels;
-      const AttentionCache head_cache = cache_of(cache, head);
-      const std::int64_t last = (std::min)(16 * (panel + 1), pos0 + n_tokens);
-      for (std::int64_t position = (std::max)(16 * panel, pos0); position < last; ++position) {
-        const std::int64_t t = position - pos0;
-        kernels.attention.store(head_cache, position, head_dim, &k(t, head * head_dim), &v(t, head * head_dim));
-      }
+      const std::int64_t begin_at = (std::max)(16 * panel, pos0), t = begin_at - pos0;
+      const std::int64_t n = (std::min)(16 * (panel + 1), pos0 + n_tokens) - begin_at;
+      kernels.attention.store(cache_of(cache, head), begin_at, n, head_dim, &k(t, head * head_dim), k.strides()[0],
+                              &v(t, head * head_dim), v.strides()[0]);
     }
   });
 }

@@ -45,7 +45,7 @@ struct Scratch {
       return part;
     };
     scores = take(attention_max_rows * score_stride);
-    queries = take(attention_max_rows * padded);
+    queries = take(attention_max_rows * padded + 16);
     mix = take(attention_max_rows * padded);
     total = take(attention_max_rows * padded);
     maximum = take(attention_max_rows);
@@ -77,14 +77,28 @@ inline float* out_of(const AttentionRows& rows, std::int64_t row) {
   return rows.out + index / rows.group * rows.out_stride + index % rows.group * rows.head_dim;
 }
 
-// Each group's queries as [head_dim][rows of the group], which the score tile reads in one stream.
+// Each group's queries as [head_dim][rows of the group], which the score tile reads in one stream. Sixteen lanes are
+// stored where a group has fewer rows; what is too much is overwritten by the next store, or falls into slack.
 inline void pack_queries(const AttentionRows& rows, const Groups& groups, float* queries) {
   for (std::int64_t g = 0; g < groups.n_groups; ++g) {
     const std::int64_t first = groups.begin(g), n = groups.size(g);
     float* packed = queries + first * rows.head_dim;
-    for (std::int64_t r = 0; r < n; ++r) {
-      const float* query = query_of(rows, first + r);
-      for (std::int64_t d = 0; d < rows.head_dim; ++d) packed[d * n + r] = query[d];
+    for (std::int64_t d = 0; d < rows.head_dim; d += 16) {
+      const int n_columns = int(least(rows.head_dim - d, 16));
+      f32x16 square[16];
+      for (int r = 0; r < 16; ++r) {
+        if (r >= n) {
+          square[r] = zero();
+        } else if (n_columns == 16) {
+          square[r] = load(query_of(rows, first + r) + d);
+        } else {
+          square[r] = load_part(query_of(rows, first + r) + d, n_columns);
+        }
+      }
+      transpose(square);
+      float columns[16][16];
+      for (int c = 0; c < 16; ++c) store(columns[c], square[c]);
+      for (int c = 0; c < n_columns; ++c) store(packed + (d + c) * n, load(columns[c]));
     }
   }
 }
@@ -368,29 +382,61 @@ inline void fold(const AttentionRows& rows, std::int64_t first_span, std::int64_
   }
 }
 
+// One panel's worth: [first, first + n) of its sixteen slots.
 template <class Element>
-inline void store_token(const AttentionCache& cache, std::int64_t position, std::int64_t head_dim, const float* k,
-                        const float* v) {
+inline void store_panel(const AttentionCache& cache, std::int64_t position, std::int64_t n, std::int64_t head_dim,
+                        const float* k, std::int64_t k_stride, const float* v, std::int64_t v_stride) {
+  using Type = typename Element::Type;
   std::byte* block = cache.blocks[position / block_keys];
-  const std::int64_t slot = position % block_keys;
-  auto* panel = reinterpret_cast<typename Element::Type*>(block + cache.k_offset) +
-                slot / panel_keys * panel_keys * head_dim + slot % panel_keys;
-  auto* row = reinterpret_cast<typename Element::Type*>(block + cache.v_offset) + slot * head_dim;
+  const std::int64_t slot = position % block_keys, lane = slot % panel_keys;
+  Type* panel = reinterpret_cast<Type*>(block + cache.k_offset) + (slot - lane) * head_dim;
+  Type* values = reinterpret_cast<Type*>(block + cache.v_offset) + slot * head_dim;
   for (std::int64_t d = 0; d < head_dim; d += 16) {
-    const int n = int(least(head_dim - d, 16));
-    Element::write_part(row + d, load_part(v + d, n), n);
-    typename Element::Type rounded[16];
-    Element::write_part(rounded, load_part(k + d, n), n);
-    for (int i = 0; i < n; ++i) panel[(d + i) * panel_keys] = rounded[i];
+    const int n_columns = int(least(head_dim - d, 16));
+    const auto read = [&](const float* p) { return n_columns == 16 ? load(p) : load_part(p, n_columns); };
+    for (std::int64_t i = 0; i < n; ++i) {
+      const f32x16 value = read(v + i * v_stride + d);
+      if (n_columns == 16) {
+        Element::write(values + i * head_dim + d, value);
+      } else {
+        Element::write_part(values + i * head_dim + d, value, n_columns);
+      }
+    }
+    if (n == panel_keys) {
+      f32x16 square[16];
+      for (int i = 0; i < 16; ++i) square[i] = read(k + i * k_stride + d);
+      transpose(square);
+      Type columns[16][16];
+      for (int c = 0; c < 16; ++c) Element::write(columns[c], square[c]);
+      __builtin_memcpy(panel + d * panel_keys, columns, std::size_t(n_columns) * sizeof columns[0]);
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        Type rounded[16];
+        Element::write(rounded, read(k + i * k_stride + d));
+        for (int c = 0; c < n_columns; ++c) panel[(d + c) * panel_keys + lane + i] = rounded[c];
+      }
+    }
   }
 }
 
-inline void store_one(const AttentionCache& cache, std::int64_t position, std::int64_t head_dim, const float* k,
-                      const float* v) {
+template <class Element>
+inline void store_tokens(const AttentionCache& cache, std::int64_t position, std::int64_t n_tokens,
+                         std::int64_t head_dim, const float* k, std::int64_t k_stride, const float* v,
+                         std::int64_t v_stride) {
+  for (std::int64_t done = 0, n = 0; done < n_tokens; done += n) {
+    n = least(n_tokens - done, panel_keys - (position + done) % panel_keys);
+    store_panel<Element>(cache, position + done, n, head_dim, k + done * k_stride, k_stride, v + done * v_stride,
+                         v_stride);
+  }
+}
+
+inline void store_keys_and_values(const AttentionCache& cache, std::int64_t position, std::int64_t n_tokens,
+                                  std::int64_t head_dim, const float* k, std::int64_t k_stride, const float* v,
+                                  std::int64_t v_stride) {
   switch (cache.type) {
-    case DType::f32: return store_token<ElementF32>(cache, position, head_dim, k, v);
-    case DType::f16: return store_token<ElementF16>(cache, position, head_dim, k, v);
-    default: return store_token<ElementBF16>(cache, position, head_dim, k, v);
+    case DType::f32: return store_tokens<ElementF32>(cache, position, n_tokens, head_dim, k, k_stride, v, v_stride);
+    case DType::f16: return store_tokens<ElementF16>(cache, position, n_tokens, head_dim, k, k_stride, v, v_stride);
+    default: return store_tokens<ElementBF16>(cache, position, n_tokens, head_dim, k, k_stride, v, v_stride);
   }
 }
 
@@ -400,7 +446,7 @@ constexpr AttentionKernels attention_kernels() {
   return {.attend = attention_detail::attend,
           .attend_span = attention_detail::attend_span,
           .fold = attention_detail::fold,
-          .store = attention_detail::store_one};
+          .store = attention_detail::store_keys_and_values};
 }
 
 VITRINE_ISA_NAMESPACE_END

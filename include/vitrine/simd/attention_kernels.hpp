@@ -57,9 +57,10 @@ struct AttentionKernels {
   void (*fold)(const AttentionRows& rows, std::int64_t first_span, std::int64_t n_spans, const float* partials,
                std::int64_t span_stride, float* scratch);
 
-  // Rounds (to nearest even) and stores one token's K and V [head_dim] at a position.
-  void (*store)(const AttentionCache& cache, std::int64_t position, std::int64_t head_dim, const float* k,
-                const float* v);
+  // Rounds (to nearest even) and stores K and V of tokens at position, position + 1, ...; k + i * k_stride and
+  // v + i * v_stride are token i's [head_dim].
+  void (*store)(const AttentionCache& cache, std::int64_t position, std::int64_t n_tokens, std::int64_t head_dim,
+                const float* k, std::int64_t k_stride, const float* v, std::int64_t v_stride);
 };
 
 VITRINE_NAMESPACE_END

@@ -38,6 +38,7 @@ struct ElementF32 {
   static constexpr bool streams = true;
   VITRINE_FORCE_INLINE f32x16 read(const float* p) { return load(p); }
   VITRINE_FORCE_INLINE f32x16 read_part(const float* p, int n) { return load_part(p, n); }
+  VITRINE_FORCE_INLINE void write(float* p, f32x16 a) { store(p, a); }
   VITRINE_FORCE_INLINE void write_part(float* p, f32x16 a, int n) { store_part(p, a, n); }
 };
 struct ElementConverted : ElementF32 {  // K or V already in scratch
@@ -48,6 +49,7 @@ struct ElementF16 {
   static constexpr bool streams = true;
   VITRINE_FORCE_INLINE f32x16 read(const std::uint16_t* p) { return load_f16(p); }
   VITRINE_FORCE_INLINE f32x16 read_part(const std::uint16_t* p, int n) { return load_f16_part(p, n); }
+  VITRINE_FORCE_INLINE void write(std::uint16_t* p, f32x16 a) { store_f16(p, a); }
   VITRINE_FORCE_INLINE void write_part(std::uint16_t* p, f32x16 a, int n) { store_f16_part(p, a, n); }
 };
 struct ElementBF16 {
@@ -55,6 +57,7 @@ struct ElementBF16 {
   static constexpr bool streams = true;
   VITRINE_FORCE_INLINE f32x16 read(const std::uint16_t* p) { return load_bf16(p); }
   VITRINE_FORCE_INLINE f32x16 read_part(const std::uint16_t* p, int n) { return load_bf16_part(p, n); }
+  VITRINE_FORCE_INLINE void write(std::uint16_t* p, f32x16 a) { store_bf16(p, a); }
   VITRINE_FORCE_INLINE void write_part(std::uint16_t* p, f32x16 a, int n) { store_bf16_part(p, a, n); }
 };
 
