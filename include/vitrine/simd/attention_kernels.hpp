@@ -38,10 +38,11 @@ inline constexpr std::int64_t attention_max_rows = 96;
 constexpr std::int64_t attention_padded(std::int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 // Floats of one row's result of one span: the mix [attention_padded(head_dim)], the maximum, the sum, padding.
 constexpr std::int64_t attention_partial_floats(std::int64_t head_dim) { return attention_padded(head_dim) + 16; }
-// Floats that a call needs as scratch, 64-byte aligned: scores, packed queries, one block of V, two panels of K,
-// results.
+// Floats that a call needs as scratch, 64-byte aligned: packed queries and running results of all rows; scores and mix
+// of one group of rows (16 at most); a span of V for widths that are no whole vectors.
 constexpr std::int64_t attention_scratch_floats(std::int64_t head_dim) {
-  return attention_max_rows * (272 + 3 * attention_padded(head_dim) + 64) + (64 + 2 * 16) * attention_padded(head_dim);
+  const std::int64_t padded = attention_padded(head_dim);
+  return attention_max_rows * 2 * padded + 16 + 16 * (272 + padded) + (head_dim % 16 == 0 ? 0 : 256 * padded);
 }
 
 struct AttentionKernels {

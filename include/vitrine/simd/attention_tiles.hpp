@@ -21,8 +21,10 @@ constexpr int max_accumulators = 6, group_rows = 6;
 #else
 constexpr int max_accumulators = 4, group_rows = 4;
 #endif
-// Up to this many rows, K and V are converted on the way into the tile, not through scratch; and their groups' size.
-constexpr int max_direct_rows = 8, direct_group_rows = max_accumulators < 8 ? max_accumulators : 8;
+constexpr std::int64_t span_keys = 256, block_keys = 64, panel_keys = 16;
+
+constexpr std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+constexpr std::int64_t most(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 
 // How many panels or vectors go with R rows: a power of two, at most 8.
 constexpr int beside(int rows, int most) {
@@ -94,7 +96,7 @@ VITRINE_FORCE_INLINE void ask_for(const typename Element::Type* ahead) {
 template <class Element, int R, int P>
 VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, const typename Element::Type* ahead,
                                      std::int64_t head_dim, const float* q, float scale, float* scores,
-                                     std::int64_t stride, bool reversed) {
+                                     std::int64_t stride) {
   f32x16 sum[R][P];
   repeat<R>([&]<int r>() { repeat<P>([&]<int p>() { sum[r][p] = zero(); }); });
   const auto step = [&](std::int64_t d) __attribute__((always_inline)) {
@@ -107,47 +109,57 @@ VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, const type
     });
   };
 #ifdef VITRINE_REVERSED_SUMMATION  // a deliberate fault, to see the tests of bit equality fail
-  for (std::int64_t d = 0; d < head_dim; ++d) step(reversed ? head_dim - 1 - d : d);
+  for (std::int64_t d = 0; d < head_dim; ++d) step(R > 4 ? head_dim - 1 - d : d);
 #else
-  (void)reversed;
   for (std::int64_t d = 0; d < head_dim; ++d) step(d);
 #endif
   const f32x16 factor = broadcast(scale);
   repeat<R>([&]<int r>() { repeat<P>([&]<int p>() { store(scores + r * stride + 16 * p, sum[r][p] * factor); }); });
 }
 
-// mix[r][column] += sum over keys of weights[r][key] * v[key][column], for 16 C columns.
+// Rows of V for consecutive keys: one stretch of a cache block.
+template <class Element>
+struct Piece {
+  const typename Element::Type *v, *ahead;  // [n_keys][v_stride]
+  std::int64_t n_keys;
+};
+
+// mix[r][column] += sum over keys of weights[r][key] * v[key][column], for 16 C columns from `column`.
 template <class Element, int R, int C>
-VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, const typename Element::Type* v,
-                                   const typename Element::Type* ahead, std::int64_t v_stride, std::int64_t n_keys,
-                                   float* mix, std::int64_t mix_stride) {
+VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, const Piece<Element>* pieces,
+                                   int n_pieces, std::int64_t v_stride, std::int64_t column, float* mix,
+                                   std::int64_t mix_stride) {
   f32x16 sum[R][C];
   repeat<R>([&]<int r>() { repeat<C>([&]<int c>() { sum[r][c] = load(mix + r * mix_stride + 16 * c); }); });
-  for (std::int64_t key = 0; key < n_keys; ++key) {
-    ask_for<Element, 16 * C>(ahead + key * v_stride);
-    f32x16 value[C];
-    repeat<C>([&]<int c>() { value[c] = Element::read(v + key * v_stride + 16 * c); });
-    repeat<R>([&]<int r>() {
-      const f32x16 weight = broadcast(weights[r * stride + key]);
-      repeat<C>([&]<int c>() { sum[r][c] = fma(weight, value[c], sum[r][c]); });
-    });
+  for (int i = 0; i < n_pieces; ++i) {
+    const typename Element::Type *v = pieces[i].v + column, *ahead = pieces[i].ahead + column;
+    for (std::int64_t n = pieces[i].n_keys; n > 0; --n) {
+      ask_for<Element, 16 * C>(ahead);
+      f32x16 value[C];
+      repeat<C>([&]<int c>() { value[c] = Element::read(v + 16 * c); });
+      repeat<R>([&]<int r>() {
+        const f32x16 weight = broadcast(weights[r * stride]);
+        repeat<C>([&]<int c>() { sum[r][c] = fma(weight, value[c], sum[r][c]); });
+      });
+      v += v_stride;
+      ahead += v_stride;
+      ++weights;
+    }
   }
   repeat<R>([&]<int r>() { repeat<C>([&]<int c>() { store(mix + r * mix_stride + 16 * c, sum[r][c]); }); });
 }
 
-// All columns: strips of C vectors, the rest in narrower ones.
+// Columns [column, n_columns): strips of C vectors, the rest in narrower ones.
 template <class Element, int R, int C>
-inline void mix_columns(const float* weights, std::int64_t stride, const typename Element::Type* v,
-                        const typename Element::Type* ahead, std::int64_t v_stride, std::int64_t n_keys, float* mix,
-                        std::int64_t mix_stride, std::int64_t n_columns) {
-  std::int64_t done = 0;
-  for (; done + 16 * C <= n_columns; done += 16 * C) {
-    mix_tile<Element, R, C>(weights, stride, v + done, ahead + done, v_stride, n_keys, mix + done, mix_stride);
+inline void mix_columns(const float* weights, std::int64_t stride, const Piece<Element>* pieces, int n_pieces,
+                        std::int64_t v_stride, float* mix, std::int64_t mix_stride, std::int64_t n_columns,
+                        std::int64_t column = 0) {
+  for (; column + 16 * C <= n_columns; column += 16 * C) {
+    mix_tile<Element, R, C>(weights, stride, pieces, n_pieces, v_stride, column, mix + column, mix_stride);
   }
   if constexpr (C > 1) {
-    if (done < n_columns) {
-      mix_columns<Element, R, C / 2>(weights, stride, v + done, ahead + done, v_stride, n_keys, mix + done, mix_stride,
-                                     n_columns - done);
+    if (column < n_columns) {
+      mix_columns<Element, R, C / 2>(weights, stride, pieces, n_pieces, v_stride, mix, mix_stride, n_columns, column);
     }
   }
 }

@@ -1,0 +1,245 @@
+// One span of 256 keys for one group of query rows: scores, softmax, mix. Everything numeric about attention is here
+// and in the fold of attention_bodies.hpp; the register tiles are in attention_tiles.hpp.
+//
+// K and V are widened on their way into the tiles. Converting them once for many rows was slower: the loads of a tile
+// leave room for it, and 16-bit data takes half of the first two caches.
+#pragma once
+
+#include "vitrine/simd/attention_kernels.hpp"
+#include "vitrine/simd/attention_tiles.hpp"
+#include "vitrine/simd/lanes.hpp"
+#include "vitrine/simd/vmath.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+namespace attention_detail {
+
+// Rows of scores are not 256 floats apart: at 1 KB distance a column of them would fall into few cache sets.
+constexpr std::int64_t score_stride = 272;
+
+// Keys of a span that a row sees, counted from the span's first key.
+struct Keys {
+  std::int64_t begin, end;
+  bool none() const { return begin >= end; }
+};
+
+inline std::int64_t position_of(const AttentionRows& rows, std::int64_t row) {
+  return rows.pos0 + (rows.first_row + row) / rows.group;
+}
+
+inline Keys visible_keys(const AttentionRows& rows, std::int64_t row, std::int64_t span) {
+  const std::int64_t position = position_of(rows, row), first = span * span_keys;
+  const std::int64_t begin = rows.window > 0 ? position - rows.window + 1 - first : 0;
+  return {most(begin, 0), least(position + 1 - first, span_keys)};
+}
+
+// Scratch of one call, in floats; sizes as in attention_scratch_floats.
+struct Scratch {
+  std::int64_t padded;
+  float *queries, *total, *scores, *mix, *values;
+  float maximum[group_rows], sum[group_rows];  // of the group's rows in the span, as is mix [group_rows][padded]
+
+  Scratch(float* base, std::int64_t head_dim) : padded(attention_padded(head_dim)) {
+    const auto take = [&base](std::int64_t n) {
+      float* part = base;
+      base += n;
+      return part;
+    };
+    queries = take(attention_max_rows * padded + 16);
+    total = take(attention_max_rows * padded);
+    scores = take(group_rows * score_stride);
+    mix = take(group_rows * padded);
+    values = base;  // [256][padded], used only if rows of V are no whole vectors
+  }
+};
+
+// A few consecutive rows of the call, as many as fit the register tiles.
+struct Group {
+  std::int64_t first, n;
+};
+inline std::int64_t n_groups(const AttentionRows& rows) { return (rows.n_rows + group_rows - 1) / group_rows; }
+inline Group group_at(const AttentionRows& rows, std::int64_t i) {  // cut evenly: 13 rows are 7 + 6, not 12 + 1
+  const std::int64_t n = n_groups(rows), first = rows.n_rows * i / n;
+  return {first, rows.n_rows * (i + 1) / n - first};
+}
+
+template <class Element>
+inline const typename Element::Type* at(const AttentionCache& cache, std::int64_t block, std::size_t offset) {
+  return reinterpret_cast<const typename Element::Type*>(cache.blocks[block] + offset);
+}
+
+// Scores of n panels that lie side by side.
+template <class Element>
+inline void score_panels(const typename Element::Type* k, const typename Element::Type* ahead, std::int64_t n_panels,
+                         std::int64_t n_rows, std::int64_t head_dim, const float* q, float scale, float* scores) {
+  with_rows<group_rows>(n_rows, [&]<int R>() {
+    constexpr int P = beside(R, 4);
+    std::int64_t p = 0;
+    for (; p + P <= n_panels; p += P) {
+      const std::int64_t skipped = p * panel_keys * head_dim;
+      score_tile<Element, R, P>(k + skipped, ahead + skipped, head_dim, q, scale, scores + p * panel_keys,
+                                score_stride);
+    }
+    for (; P > 1 && p < n_panels; ++p) {
+      const std::int64_t skipped = p * panel_keys * head_dim;
+      score_tile<Element, R, 1>(k + skipped, ahead + skipped, head_dim, q, scale, scores + p * panel_keys,
+                                score_stride);
+    }
+  });
+}
+
+// scratch.scores[row][key] for the keys that some row of the group sees, and for others in the same panels.
+template <class Element>
+inline void score_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
+                       Keys some, const Scratch& scratch) {
+  const std::int64_t head_dim = rows.head_dim, first_block = some.begin / block_keys;
+  for (std::int64_t block = first_block; block * block_keys < some.end; ++block) {
+    const std::int64_t first = most(some.begin - block * block_keys, 0) / panel_keys;
+    const std::int64_t end = (least(some.end - block * block_keys, block_keys) + panel_keys - 1) / panel_keys;
+    // Asked for meanwhile: the next block's keys, or after the last one the first values.
+    const bool last = (block + 1) * block_keys >= some.end;
+    const auto* ahead =
+        at<Element>(cache, span * 4 + (last ? first_block : block + 1), last ? cache.v_offset : cache.k_offset);
+    const std::int64_t skipped = first * panel_keys * head_dim;
+    score_panels<Element>(at<Element>(cache, span * 4 + block, cache.k_offset) + skipped, ahead + skipped, end - first,
+                          group.n, head_dim, scratch.queries + group.first * head_dim, rows.scale,
+                          scratch.scores + block * block_keys + first * panel_keys);
+  }
+}
+
+// Scores to weights exp(s - maximum). Masked keys beside the visible ones first become -infinity, and so weigh +0.
+inline void softmax_row(float* scores, Keys keys, float* maximum, float* sum) {
+  const f32x16 none = from_bits(broadcast_i32(std::int32_t(0xff800000)));
+  float* const first = scores + keys.begin / panel_keys * panel_keys;
+  float* const last = scores + (keys.end - 1) / panel_keys * panel_keys;
+  store(last, select(first_lanes(int(scores + keys.end - last)), load(last), none));
+  store(first, select(first_lanes(int(scores + keys.begin - first)), none, load(first)));
+  f32x16 high = none;
+  for (const float* p = first; p <= last; p += panel_keys) high = max(high, load(p));
+  *maximum = hmax(high);
+  const f32x16 top = broadcast(*maximum);
+  f32x16 total = zero();
+  for (float* p = first; p <= last; p += panel_keys) {
+    const f32x16 weight = exp(load(p) - top);
+    store(p, weight);
+    total = total + weight;
+  }
+  *sum = hsum(total);
+}
+
+// scratch.mix[row] += weights times V for rows [row, row + n_rows) of the group and keys [begin, end) of the span.
+template <class Element>
+inline void mix_keys(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, std::int64_t row,
+                     std::int64_t n_rows, Keys keys, const Scratch& scratch) {
+  if (keys.none()) return;
+  Piece<Element> pieces[span_keys / block_keys];
+  int n_pieces = 0;
+  for (std::int64_t key = keys.begin; key < keys.end;) {
+    const std::int64_t block = key / block_keys, end = least((block + 1) * block_keys, keys.end);
+    const std::int64_t skipped = key % block_keys * rows.head_dim;
+    const auto* v = at<Element>(cache, span * 4 + block, cache.v_offset) + skipped;
+    // Asked for meanwhile: the next block's values, or the next span's keys, likely this thread's next task.
+    const auto* ahead = v;
+    if (end < keys.end) {
+      ahead = at<Element>(cache, span * 4 + block + 1, cache.v_offset) + skipped;
+    } else if (keys.end == span_keys && (span + 1) * span_keys <= position_of(rows, rows.n_rows - 1)) {
+      ahead = at<Element>(cache, (span + 1) * 4, cache.k_offset) + skipped;
+    }
+    pieces[n_pieces++] = {v, ahead, end - key};
+    key = end;
+  }
+  with_rows<group_rows>(n_rows, [&]<int R>() {
+    mix_columns<Element, R, beside(R, 8)>(scratch.scores + row * score_stride + keys.begin, score_stride, pieces,
+                                          n_pieces, rows.head_dim, scratch.mix + row * scratch.padded, scratch.padded,
+                                          scratch.padded);
+  });
+}
+
+// The same from scratch.values, where rows of V that are no whole vectors were widened and padded.
+template <>
+inline void mix_keys<ElementConverted>(const AttentionRows&, const AttentionCache&, std::int64_t, std::int64_t row,
+                                       std::int64_t n_rows, Keys keys, const Scratch& scratch) {
+  if (keys.none()) return;
+  const float* v = scratch.values + keys.begin * scratch.padded;
+  const Piece<ElementConverted> piece = {v, v, keys.end - keys.begin};
+  with_rows<group_rows>(n_rows, [&]<int R>() {
+    mix_columns<ElementConverted, R, beside(R, 8)>(scratch.scores + row * score_stride + keys.begin, score_stride,
+                                                   &piece, 1, scratch.padded, scratch.mix + row * scratch.padded,
+                                                   scratch.padded, scratch.padded);
+  });
+}
+
+// Keys that all rows of the group see go through the tile together; those that only some see (the causal and the window
+// edge) token by token, before and after, so that each row meets its keys in order.
+template <class Element>
+inline void mix_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
+                     Keys lowest, Keys highest, const Scratch& scratch) {
+  for (std::int64_t i = 0; i < group.n * scratch.padded; i += 16) store(scratch.mix + i, zero());
+  const Keys shared = {highest.begin, most(highest.begin, lowest.end)};
+  const auto for_tokens = [&](auto limited) {
+    for (std::int64_t row = 0, n_rows = 0; row < group.n; row += n_rows) {
+      const std::int64_t index = rows.first_row + group.first + row;
+      n_rows = least(rows.group - index % rows.group, group.n - row);
+      const Keys keys = limited(visible_keys(rows, group.first + row, span));
+      mix_keys<Element>(rows, cache, span, row, n_rows, keys, scratch);
+    }
+  };
+  if (lowest.begin < shared.begin) {
+    for_tokens([&](Keys keys) { return Keys{keys.begin, least(shared.begin, keys.end)}; });
+  }
+  mix_keys<Element>(rows, cache, span, 0, group.n, shared, scratch);
+  if (shared.end < highest.end) {
+    for_tokens([&](Keys keys) { return Keys{most(shared.end, keys.begin), keys.end}; });
+  }
+}
+
+// Leaves mix, maximum and sum of each of the group's rows in scratch. Rows that see no key of the span have none.
+template <class Element>
+inline void group_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
+                       Scratch& scratch) {
+  const Keys lowest = visible_keys(rows, group.first, span);
+  const Keys highest = visible_keys(rows, group.first + group.n - 1, span);
+  const Keys some = {lowest.begin, highest.end};
+  if (some.none()) return;
+  score_span<Element>(rows, cache, span, group, some, scratch);
+  for (std::int64_t row = 0; row < group.n; ++row) {
+    const Keys keys = visible_keys(rows, group.first + row, span);
+    if (!keys.none()) softmax_row(scratch.scores + row * score_stride, keys, scratch.maximum + row, scratch.sum + row);
+  }
+  if (rows.head_dim % 16 == 0) {
+    mix_span<Element>(rows, cache, span, group, lowest, highest, scratch);
+  } else {
+    mix_span<ElementConverted>(rows, cache, span, group, lowest, highest, scratch);
+  }
+}
+
+// For odd widths: the span's visible values as floats, padded with zeros to whole vectors.
+template <class Element>
+inline void widen_values(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span,
+                         const Scratch& scratch) {
+  const Keys keys = {visible_keys(rows, 0, span).begin, visible_keys(rows, rows.n_rows - 1, span).end};
+  for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+    const auto* v = at<Element>(cache, span * 4 + key / block_keys, cache.v_offset) + key % block_keys * rows.head_dim;
+    for (std::int64_t d = 0; d < rows.head_dim; d += 16) {
+      store(scratch.values + key * scratch.padded + d, Element::read_part(v + d, int(least(rows.head_dim - d, 16))));
+    }
+  }
+}
+
+// One span for all rows of the call; finish(first row, number of rows) takes each group's results out of scratch.
+template <class Element, class Finish>
+inline void span_of(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Scratch& scratch,
+                    Finish finish) {
+  if (rows.head_dim % 16 != 0) widen_values<Element>(rows, cache, span, scratch);
+  for (std::int64_t i = 0; i < n_groups(rows); ++i) {
+    const Group group = group_at(rows, i);
+    group_span<Element>(rows, cache, span, group, scratch);
+    for (std::int64_t row = 0; row < group.n; ++row) {
+      if (!visible_keys(rows, group.first + row, span).none()) finish(group.first + row, row);
+    }
+  }
+}
+
+}  // namespace attention_detail
+
+VITRINE_ISA_NAMESPACE_END
