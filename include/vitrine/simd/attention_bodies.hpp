@@ -35,6 +35,7 @@ inline void pack_queries(const AttentionRows& rows, float* queries) {
           square[r] = zero();
         } else if (n_columns == 16) {
           square[r] = load(query_of(rows, first + r) + d);
+          if (first + n + r < rows.n_rows) __builtin_prefetch(query_of(rows, first + n + r) + d);  // the next group's
         } else {
           square[r] = load_part(query_of(rows, first + r) + d, n_columns);
         }
@@ -61,7 +62,7 @@ inline void fold_row(Running& running, float* total, float maximum, float sum, c
     return;
   }
   const f32x16 before = broadcast(running.maximum), here = broadcast(maximum), top = max(before, here);
-  const f32x16 a = exp(before - top), b = exp(here - top);
+  const f32x16 a = exp_not_positive(before - top), b = exp_not_positive(here - top);
   for (std::int64_t d = 0; d < padded; d += 16) store(total + d, fma(load(total + d), a, load(mix + d) * b));
   float lanes[16];
   store(lanes, top);

@@ -37,7 +37,8 @@ inline Keys visible_keys(const AttentionRows& rows, std::int64_t row, std::int64
 struct Scratch {
   std::int64_t padded;
   float *queries, *total, *scores, *mix, *values;
-  float maximum[group_rows], sum[group_rows];  // of the group's rows in the span, as is mix [group_rows][padded]
+  float maximum[group_rows] = {},
+        sum[group_rows] = {};  // of the group's rows in the span, as is mix [group_rows][padded]
 
   Scratch(float* base, std::int64_t head_dim) : padded(attention_padded(head_dim)) {
     const auto take = [&base](std::int64_t n) {
@@ -107,24 +108,37 @@ inline void score_span(const AttentionRows& rows, const AttentionCache& cache, s
   }
 }
 
-// Scores to weights exp(s - maximum). Masked keys beside the visible ones first become -infinity, and so weigh +0.
-inline void softmax_row(float* scores, Keys keys, float* maximum, float* sum) {
+// Scores to weights exp(s - maximum) for the rows of a group, and their sums. Masked keys beside the visible ones first
+// become -infinity, and so weigh +0. Three walks over the rows, not one: rows do not wait for each other's last step.
+inline void softmax_rows(const AttentionRows& rows, std::int64_t span, Group group, Scratch& scratch) {
   const f32x16 none = from_bits(broadcast_i32(std::int32_t(0xff800000)));
-  float* const first = scores + keys.begin / panel_keys * panel_keys;
-  float* const last = scores + (keys.end - 1) / panel_keys * panel_keys;
-  store(last, select(first_lanes(int(scores + keys.end - last)), load(last), none));
-  store(first, select(first_lanes(int(scores + keys.begin - first)), none, load(first)));
-  f32x16 high = none;
-  for (const float* p = first; p <= last; p += panel_keys) high = max(high, load(p));
-  *maximum = hmax(high);
-  const f32x16 top = broadcast(*maximum);
-  f32x16 total = zero();
-  for (float* p = first; p <= last; p += panel_keys) {
-    const f32x16 weight = exp(load(p) - top);
-    store(p, weight);
-    total = total + weight;
+  float *first[group_rows], *end[group_rows];  // of the panels with visible keys
+  for (std::int64_t row = 0; row < group.n; ++row) {
+    const Keys keys = visible_keys(rows, group.first + row, span);
+    float* const scores = scratch.scores + row * score_stride;
+    first[row] = end[row] = scores;
+    if (keys.none()) continue;
+    first[row] += keys.begin / panel_keys * panel_keys;
+    float* const last = scores + (keys.end - 1) / panel_keys * panel_keys;
+    end[row] = last + panel_keys;
+    store(last, select(first_lanes(int(scores + keys.end - last)), load(last), none));
+    store(first[row], select(first_lanes(int(scores + keys.begin - first[row])), none, load(first[row])));
+    f32x16 high = none;
+    for (const float* p = first[row]; p < end[row]; p += panel_keys) high = max(high, load(p));
+    scratch.maximum[row] = hmax(high);
   }
-  *sum = hsum(total);
+  float totals[group_rows][16];
+  for (std::int64_t row = 0; row < group.n; ++row) {
+    const f32x16 top = broadcast(scratch.maximum[row]);
+    f32x16 total = zero();
+    for (float* p = first[row]; p < end[row]; p += panel_keys) {
+      const f32x16 weight = exp_not_positive(load(p) - top);
+      store(p, weight);
+      total = total + weight;
+    }
+    store(totals[row], total);
+  }
+  for (std::int64_t row = 0; row < group.n; ++row) scratch.sum[row] = hsum(load(totals[row]));
 }
 
 // scratch.mix[row] += weights times V for rows [row, row + n_rows) of the group and keys [begin, end) of the span.
@@ -202,10 +216,7 @@ inline void group_span(const AttentionRows& rows, const AttentionCache& cache, s
   const Keys some = {lowest.begin, highest.end};
   if (some.none()) return;
   score_span<Element>(rows, cache, span, group, some, scratch);
-  for (std::int64_t row = 0; row < group.n; ++row) {
-    const Keys keys = visible_keys(rows, group.first + row, span);
-    if (!keys.none()) softmax_row(scratch.scores + row * score_stride, keys, scratch.maximum + row, scratch.sum + row);
-  }
+  softmax_rows(rows, span, group, scratch);
   if (rows.head_dim % 16 == 0) {
     mix_span<Element>(rows, cache, span, group, lowest, highest, scratch);
   } else {
