@@ -24,8 +24,8 @@ inline float* out_of(const AttentionRows& rows, std::int64_t row) {
 // Each group's queries as [head_dim][rows of the group], which the score tile reads in one stream. Sixteen lanes are
 // stored where a group has fewer rows; what is too much is overwritten by the next store, or falls into slack.
 inline void pack_queries(const AttentionRows& rows, float* queries) {
-  for (std::int64_t g = 0; g < n_groups(rows); ++g) {
-    const auto [first, n] = group_at(rows, g);
+  for_groups(rows, [&](Group group) {
+    const std::int64_t first = group.first, n = group.n;
     float* packed = queries + first * rows.head_dim;
     for (std::int64_t d = 0; d < rows.head_dim; d += 16) {
       const int n_columns = int(least(rows.head_dim - d, 16));
@@ -45,7 +45,7 @@ inline void pack_queries(const AttentionRows& rows, float* queries) {
       for (int c = 0; c < 16; ++c) store(columns[c], square[c]);
       for (int c = 0; c < n_columns; ++c) store(packed + (d + c) * n, load(columns[c]));
     }
-  }
+  });
 }
 
 // One row's running result.

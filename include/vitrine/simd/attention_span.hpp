@@ -58,10 +58,13 @@ struct Scratch {
 struct Group {
   std::int64_t first, n;
 };
-inline std::int64_t n_groups(const AttentionRows& rows) { return (rows.n_rows + group_rows - 1) / group_rows; }
-inline Group group_at(const AttentionRows& rows, std::int64_t i) {  // cut evenly: 13 rows are 7 + 6, not 12 + 1
-  const std::int64_t n = n_groups(rows), first = rows.n_rows * i / n;
-  return {first, rows.n_rows * (i + 1) / n - first};
+// f(group) for the groups of the call, in order.
+template <class F>
+inline void for_groups(const AttentionRows& rows, F f) {
+  for (std::int64_t first = 0, n = 0; first < rows.n_rows; first += n) {
+    n = group_size(rows.n_rows - first);
+    f(Group{first, n});
+  }
 }
 
 template <class Element>
@@ -193,7 +196,7 @@ inline void mix_span(const AttentionRows& rows, const AttentionCache& cache, std
   const auto for_tokens = [&](auto limited) {
     for (std::int64_t row = 0, n_rows = 0; row < group.n; row += n_rows) {
       const std::int64_t index = rows.first_row + group.first + row;
-      n_rows = least(rows.group - index % rows.group, group.n - row);
+      n_rows = group_size(least(rows.group - index % rows.group, group.n - row));
       const Keys keys = limited(visible_keys(rows, group.first + row, span));
       mix_keys<Element>(rows, cache, span, row, n_rows, keys, scratch);
     }
@@ -242,13 +245,12 @@ template <class Element, class Finish>
 inline void span_of(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Scratch& scratch,
                     Finish finish) {
   if (rows.head_dim % 16 != 0) widen_values<Element>(rows, cache, span, scratch);
-  for (std::int64_t i = 0; i < n_groups(rows); ++i) {
-    const Group group = group_at(rows, i);
+  for_groups(rows, [&](Group group) {
     group_span<Element>(rows, cache, span, group, scratch);
     for (std::int64_t row = 0; row < group.n; ++row) {
       if (!visible_keys(rows, group.first + row, span).none()) finish(group.first + row, row);
     }
-  }
+  });
 }
 
 }  // namespace attention_detail

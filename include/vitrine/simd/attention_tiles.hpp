@@ -73,13 +73,27 @@ VITRINE_FORCE_INLINE void repeat(F f) {
   repeat_each(f, std::make_integer_sequence<int, n>{});
 }
 
-// f.template operator()<n>() for a run-time n in 1 .. most.
-template <int most, class F>
+// Groups of rows come in these sizes only, to keep the number of compiled tiles down.
+constexpr bool is_group_size(int n) { return n == 1 || n == 2 || n == 3 || n == 4 || n == 6 || n == 8 || n == 12; }
+
+// The greatest size for at most n rows, n >= 1.
+constexpr std::int64_t group_size(std::int64_t n) {
+  int size = int(least(n, group_rows));
+  while (!is_group_size(size)) --size;
+  return size;
+}
+
+// f.template operator()<n>() for a run-time group size n.
+template <int at_most, class F>
 VITRINE_FORCE_INLINE void with_rows(std::int64_t n, F f) {
-  if constexpr (most > 1) {
-    if (n < most) return with_rows<most - 1>(n, f);
+  if constexpr (!is_group_size(at_most)) {
+    return with_rows<at_most - 1>(n, f);
+  } else {
+    if constexpr (at_most > 1) {
+      if (n < at_most) return with_rows<at_most - 1>(n, f);
+    }
+    f.template operator()<at_most>();
   }
-  f.template operator()<most>();
 }
 
 // Asks for n elements that will be read later, one request for each cache line.
