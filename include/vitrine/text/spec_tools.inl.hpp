@@ -49,9 +49,9 @@ inline void add_merge(TokenizerSpec& spec, const TextIndex& index, std::string_v
           ", which is not in the vocabulary");
     return id;
   };
-  const Token left_id = need(left), right_id = need(right);
+  const Token left_id = need(left), right_id = need(right), result = need(both);
   spec.merges.emplace_back(left_id, right_id);
-  spec.merge_results.push_back(need(both));
+  spec.merge_results.push_back(result);
 }
 
 // From GPT-2's printable characters to the bytes they stand for. A text with other characters stays as it is; no text
