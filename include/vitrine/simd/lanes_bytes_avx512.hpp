@@ -146,7 +146,8 @@ VITRINE_FORCE_INLINE i32x16 scale_at(bytes64 a) {
 }
 template <int i>
 VITRINE_FORCE_INLINE i32x16 signed_scale_at(bytes64 a) {
-  return {_mm512_srai_epi16(lanes_detail::twice<i, 8>(a.v), 8)};
+  const __m512i words = lanes_detail::twice<i, 8>(a.v);  // a name: without optimisation, the next one is a macro
+  return {_mm512_srai_epi16(words, 8)};
 }
 VITRINE_FORCE_INLINE i32x16 dot_pairs(i32x16 sum, i32x16 words, const std::int16_t* pair) {
   std::int32_t two;
