@@ -58,6 +58,7 @@ TEST_CASE("every end token ends a generation and its text is not given") {
   CHECK(ended.reason == FinishReason::end_token);
   const auto first = std::find(free_run.tokens.begin(), free_run.tokens.end(), free_run.tokens[3]);
   CHECK(ended.tokens == std::vector<Token>(free_run.tokens.begin(), first));
+  CHECK(ended.timings.inter_token_seconds.size() == ended.tokens.size());  // the end token was drawn, too
   // The model's own end tokens work without being named.
   CHECK(!tiny()->tokenizer().end_tokens().empty());
 }

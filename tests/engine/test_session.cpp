@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "support/bits.hpp"
+#include "vitrine/cache/contiguous.hpp"
 
 using namespace support;
 
@@ -206,4 +207,30 @@ TEST_CASE("a host's flush-to-zero mode changes no bit, and is still there afterw
   CHECK(std::fegetround() == FE_UPWARD);
   std::fesetenv(&saved);
   CHECK(first_difference(expected, upward) == -1);
+}
+
+TEST_CASE("a batch that contradicts itself, the model or its memory is refused before anything runs") {
+  const auto& transformer = tiny()->transformer();
+  ContiguousCache cache(transformer.kv_layout(DType::f16), 64);
+  auto scratch = transformer.make_scratch(4, 64, 1);
+  Tensor<float, 2> logits({1, 384});
+  Team team(1);
+  const auto refuses = [&](std::vector<Token> ids, SequenceSlice slice, std::vector<std::int64_t> rows,
+                           const std::string& named) {
+    if (slice.layout) slice.blocks = cache.blocks();
+    const auto error = error_of([&] {
+      transformer.forward(team, kernels(), {ids, {&slice, 1}, rows}, scratch, logits.view(), nullptr, {});
+    });
+    CHECK(error.kind() == ErrorKind::bad_argument);
+    CHECK_THAT(error.what(), Contains(named));
+  };
+  const auto* layout = &cache.layout();
+  refuses({1, 2, 3, 4, 5}, {layout, nullptr, 0, 0, 5}, {4}, "1 to 4");
+  refuses({1, 384}, {layout, nullptr, 0, 0, 2}, {1}, "index 1");
+  refuses({1, 2}, {layout, nullptr, 0, 0, 1}, {1}, "cover 2");
+  refuses({1, 2}, {layout, nullptr, 0, 1, 1}, {1}, "rows from 0");
+  refuses({1, 2}, {layout, nullptr, 63, 0, 2}, {1}, "below 64");
+  refuses({1, 2}, {layout, nullptr, 0, 0, 2}, {2}, "0 to 1");
+  refuses({1, 2}, {layout, nullptr, 0, 0, 2}, {0, 1}, "[2, 384]");
+  refuses({1, 2}, {nullptr, nullptr, 0, 0, 2}, {1}, "cache");
 }

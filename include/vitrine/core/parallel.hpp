@@ -28,6 +28,8 @@ VITRINE_NAMESPACE_BEGIN
 
 class Worker;
 
+inline constexpr int max_threads = 1024;  // of a team
+
 namespace parallel_detail {
 
 inline constexpr int max_chunk_loops = 32;  // for_chunks calls between two barriers
@@ -44,8 +46,9 @@ struct Shared {
   alignas(cache_line) std::atomic<std::uint32_t> phase{0};
   ChunkCounter counters[max_chunk_loops];
   int loops_used = 0;  // counters to clear at the next barrier; written by thread 0 only, read by the last to arrive
+  std::atomic<bool> failed{false};  // whose exception is kept: the first one's
   std::exception_ptr error;
-  bool stopped = false;
+  bool stopped = false;  // written by thread 0 before a barrier, read by all after it
 };
 
 void barrier(Shared& shared);
@@ -118,7 +121,7 @@ class Worker {
       try {
         action();
       } catch (...) {
-        shared_.error = std::current_exception();
+        if (!shared_.failed.exchange(true)) shared_.error = std::current_exception();
         shared_.stopped = true;
       }
     }
@@ -129,7 +132,8 @@ class Worker {
   // leaves results for other threads alternates between two buffers with it.
   std::uint32_t next_turn() { return turns_++; }
 
-  // For use inside on_main: asks every thread to leave the region.
+  // Asks every thread to leave the region. For thread 0, inside on_main or before a barrier that all threads make; the
+  // others read stopped() after that barrier.
   void stop() { shared_.stopped = true; }
   bool stopped() const { return shared_.stopped; }
 

@@ -48,7 +48,7 @@ VITRINE_INLINE void run_guarded(void (*call)(void*, Worker&), void* context, Sha
   try {
     call(context, worker);
   } catch (...) {
-    if (id == 0) shared.error = std::current_exception();
+    if (!shared.failed.exchange(true)) shared.error = std::current_exception();
   }
 }
 
@@ -85,8 +85,8 @@ struct Team::Impl {
 };
 
 VITRINE_INLINE Team::Team(int n_threads) : impl_(std::make_unique<Impl>()) {
-  check(n_threads >= 1 && n_threads <= 1024, ErrorKind::bad_argument, "number of threads: expected 1 to 1024, got ",
-        n_threads);
+  check(n_threads >= 1 && n_threads <= max_threads, ErrorKind::bad_argument, "number of threads: expected 1 to ",
+        max_threads, ", got ", n_threads);
   impl_->shared.n_threads = n_threads;
 #if !defined(_OPENMP) || defined(VITRINE_STD_THREADS)
   for (int id = 1; id < n_threads; ++id) impl_->threads.emplace_back([impl = impl_.get(), id] { impl->serve(id); });
@@ -101,6 +101,7 @@ VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context
   auto& shared = impl_->shared;
   shared.stopped = false;
   shared.error = nullptr;
+  shared.failed = false;
   // A region that was left early may have left counters behind; no thread is inside now.
   for (auto& counter : shared.counters) counter.next.store(0, std::memory_order_relaxed);
   shared.loops_used = 0;

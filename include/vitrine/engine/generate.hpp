@@ -58,12 +58,15 @@ struct GenerateResult {
   std::string sampling;    // the chain of steps, in order
 };
 
-// A running generation; it borrows the session. The last token of the result is not yet in the session.
+// A running generation. It borrows the session, which must neither move nor end before it, nor be used otherwise in
+// between. The last token of the result is not yet in the session. It stays where it was made (a token's text points
+// into it).
 class Generation {
  public:
   // Throws Error: bad_argument naming the option; context_full with the three numbers if the prompt leaves no room.
   Generation(Session& session, std::vector<Token> prompt, GenerateOptions options = {});
-  Generation(Generation&&) = default;
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
 
   // The next token, or null when it has ended. Throws what Session throws, but for cancellation.
   const GeneratedToken* next();

@@ -37,9 +37,12 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
         " are in use, and max_new_tokens is ", options_.max_new_tokens,
         "; a prompt is never cut, and at least 1 place must be left to answer");
   decoder_.continue_after(prompt_.back());
-  const auto expected = std::size_t((std::min)(options_.max_new_tokens, room));
+  // So that nothing is allocated while tokens come; a very long generation grows a few times instead.
+  constexpr std::int64_t most_reserved = 1 << 16;
+  const auto expected = std::size_t((std::min)({options_.max_new_tokens, room, most_reserved}));
   result_.tokens.reserve(expected);
-  result_.text.reserve(8 * expected);
+  result_.text.reserve(32 * expected);
+  text_.reserve(1024);
   result_.timings.inter_token_seconds.reserve(expected);
   result_.timings.load_seconds = session.model().load_seconds();
   result_.timings.prompt_tokens = std::int64_t(prompt_.size());
@@ -69,16 +72,17 @@ VITRINE_INLINE const GeneratedToken* Generation::next() {
   }
   const Token id = sampler_.sample(logits, session_->tokens(), session_->length());
   const double now = watch_.seconds();
-  if (ends(id)) return finish(FinishReason::end_token);
-
   auto& timings = result_.timings;
+  timings.total_seconds = now;
   if (result_.tokens.empty())
     timings.ttft_seconds = now;
   else
     timings.inter_token_seconds.push_back(now - last_seconds_);
   last_seconds_ = now;
-  timings.total_seconds = now;
-  text_ = decoder_.push(id);
+  if (ends(id)) return finish(FinishReason::end_token);
+
+  text_.clear();
+  decoder_.push(id, text_);
   result_.tokens.push_back(id);
   result_.text += text_;
   token_ = {id, text_, std::int64_t(result_.tokens.size()) - 1, now};
@@ -104,6 +108,7 @@ VITRINE_INLINE bool Generation::ends(Token token) const {
 
 VITRINE_INLINE GenerateResult generate(Session& session, std::vector<Token> prompt, GenerateOptions options,
                                        const std::function<bool(const GeneratedToken&)>& on_token) {
+  check(bool(on_token), ErrorKind::bad_argument, "on_token: expected a function, got an empty one");
   Generation generation(session, std::move(prompt), std::move(options));
   while (const GeneratedToken* token = generation.next())
     if (!on_token(*token)) generation.cancel();

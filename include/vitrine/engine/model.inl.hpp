@@ -20,6 +20,7 @@ VITRINE_INLINE Model::Model(Transformer transformer, Tokenizer tokenizer, double
 
 VITRINE_INLINE std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, const LoadOptions& options) {
   const Stopwatch watch;
+  const parallel_detail::DefaultFloatEnvironment environment;  // weights must not depend on the host's rounding mode
   LoadedModel loaded = load_model_files(path, options);
   Tokenizer tokenizer = load_tokenizer(path, {.extra_end = {}, .n_rows = loaded.config.n_vocab});
   auto notices = std::move(loaded.notices);

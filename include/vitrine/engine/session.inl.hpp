@@ -41,8 +41,8 @@ VITRINE_INLINE SessionOptions with_defaults(SessionOptions options, const ModelC
   check(options.n_context >= 0 && options.n_context <= largest_context, ErrorKind::bad_argument,
         "n_context: expected 1 to ", largest_context, ", or 0 for the default, got ", options.n_context);
   check(options.chunk >= 1, ErrorKind::bad_argument, "chunk: expected at least 1 token, got ", options.chunk);
-  check(options.n_threads >= 0, ErrorKind::bad_argument, "n_threads: expected 1 or more, or 0 for all, got ",
-        options.n_threads);
+  check(options.n_threads >= 0 && options.n_threads <= max_threads, ErrorKind::bad_argument,
+        "n_threads: expected 1 to ", max_threads, ", or 0 for all, got ", options.n_threads);
   if (options.n_context == 0) options.n_context = (std::min)(config.n_context, default_context);
   if (options.n_threads == 0) options.n_threads = available_threads();
   options.chunk = (std::min)(options.chunk, options.n_context);
@@ -85,6 +85,7 @@ struct Session::Impl {
 
   // One pass over tokens [cache.length(), +n), whose last n_logits rows of logits are wanted.
   bool pass(std::int64_t n, std::int64_t n_logits, const std::stop_token& stop) {
+    const parallel_detail::DefaultFloatEnvironment environment;  // a host that traps on NaN still gets an Error
     const auto pos0 = cache.length();
     const SequenceSlice slice{&cache.layout(), cache.blocks(), pos0, 0, n};
     std::int64_t rows[session_detail::max_logit_rows];

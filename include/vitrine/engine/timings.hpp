@@ -26,9 +26,9 @@ struct Timings {
   double load_seconds = 0;     // of the model, once
   double prefill_seconds = 0;  // the prompt's pass
   double ttft_seconds = 0;     // from the request to its first token
-  double total_seconds = 0;    // from the request to its last token
+  double total_seconds = 0;    // from the request to the last token drawn
   std::int64_t prompt_tokens = 0;
-  std::vector<double> inter_token_seconds;  // [n_generated - 1] from each token to the next
+  std::vector<double> inter_token_seconds;  // from each token drawn to the next; the end token counts as drawn
 
   double tpot_seconds() const {
     double sum = 0;

@@ -49,6 +49,8 @@ struct PassScratch {
   std::vector<std::int64_t> positions;     // [max_tokens]
   LinearInput input;                       // the quantised input of the matrix product at hand
   AttentionScratch attention;
+  std::int64_t max_context = 0;  // positions below this
+  int n_threads = 0;             // of the team at most
 };
 
 // One thread's view of a running pass. Every thread of the team holds one and walks through the same layers.

@@ -191,6 +191,7 @@ LoadedModel load(const File& file, const std::string& name, const Architecture& 
 }
 
 VITRINE_INLINE LoadedModel load_folder(const std::filesystem::path& folder, const LoadOptions& options) {
+  const parallel_detail::DefaultFloatEnvironment environment;
   const HfConfig config = HfConfig::open(folder / "config.json");
   const Architecture& architecture = architecture_of(config);
   ModelConfig model_config = read_config(folder);
@@ -201,6 +202,7 @@ VITRINE_INLINE LoadedModel load_folder(const std::filesystem::path& folder, cons
 }  // namespace loader_detail
 
 VITRINE_INLINE LoadedModel load_gguf(const GgufFile& file, const LoadOptions& options) {
+  const parallel_detail::DefaultFloatEnvironment environment;  // weights must not depend on the host's rounding mode
   return loader_detail::load(file, file.name(), architecture_of(file), config_from_gguf(file), true, options);
 }
 

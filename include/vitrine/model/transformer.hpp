@@ -53,11 +53,13 @@ class Transformer {
 
   // Runs one pass: writes K and V of every token into the caches (whose lengths the caller keeps) and the wanted logits
   // [n_logit_rows, n_vocab]. Returns false when `stop` was requested, within one layer; the caches' new positions then
-  // hold nothing of use. `observer` may be null.
+  // hold nothing of use. `observer` may be null. Throws Error::bad_argument, before anything runs, for a batch that
+  // contradicts itself, the model or the memory given.
   bool forward(Team& team, const KernelTable& kernels, const Batch& batch, PassScratch& scratch,
                TensorView<float, 2> logits, const TraceObserver* observer, const std::stop_token& stop) const;
 
  private:
+  void check_batch(const Batch& batch, const PassScratch& scratch, TensorView<float, 2> logits, int n_threads) const;
   BlockShape block_shape(const LayerConfig& layer) const;
   void embed(const Pass& pass, const Batch& batch) const;
   void head(const Pass& pass, const Batch& batch, TensorView<float, 2> logits) const;

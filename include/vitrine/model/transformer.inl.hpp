@@ -15,6 +15,7 @@ VITRINE_NAMESPACE_BEGIN
 VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels, const Batch& batch,
                                          PassScratch& scratch, TensorView<float, 2> logits,
                                          const TraceObserver* observer, const std::stop_token& stop) const {
+  check_batch(batch, scratch, logits, team.n_threads());
   for (const auto& slice : batch.slices)
     for (std::int64_t i = 0; i < slice.n_rows; ++i)
       scratch.positions[std::size_t(slice.first_row + i)] = slice.pos0 + i;
@@ -25,19 +26,56 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
   bool cancelled = false;
   team.run([&](Worker& worker) {
     const Pass pass{worker, kernels, scratch, batch.slices, std::int64_t(batch.tokens.size()), observer};
-    embed(pass, batch);
-    for (std::int64_t layer = 0; layer < config_.n_layer; ++layer) {
+    // Asked before each layer and before the head; after the barrier all threads see the same answer.
+    const auto to_be_left = [&] {
       if (worker.id() == 0 && stop.stop_requested()) {
         cancelled = true;
         worker.stop();
       }
-      worker.sync();  // all threads see the same answer
-      if (worker.stopped()) return;
+      worker.sync();
+      return worker.stopped();
+    };
+    embed(pass, batch);
+    for (std::int64_t layer = 0; layer < config_.n_layer; ++layer) {
+      if (to_be_left()) return;
       decoder_block(pass, weights_.layers[std::size_t(layer)], shapes_[std::size_t(layer)], layer);
     }
+    if (to_be_left()) return;
     head(pass, batch, logits);
   });
   return !cancelled;
+}
+
+VITRINE_INLINE void Transformer::check_batch(const Batch& batch, const PassScratch& scratch,
+                                             TensorView<float, 2> logits, int n_threads) const {
+  constexpr auto bad = ErrorKind::bad_argument;
+  const auto n_tokens = std::int64_t(batch.tokens.size());
+  check(n_tokens >= 1 && n_tokens <= std::int64_t(scratch.positions.size()), bad, "batch: expected 1 to ",
+        scratch.positions.size(), " tokens, as the scratch was made for, got ", n_tokens);
+  check(n_threads <= scratch.n_threads, bad, "batch: the scratch was made for ", scratch.n_threads,
+        " threads, the team has ", n_threads);
+  for (std::size_t i = 0; i < batch.tokens.size(); ++i)
+    check(batch.tokens[i] >= 0 && batch.tokens[i] < config_.n_vocab, bad, "token at index ", i, ": expected 0 to ",
+          config_.n_vocab - 1, ", got ", batch.tokens[i]);
+  std::int64_t next_row = 0;
+  for (const auto& slice : batch.slices) {
+    check(slice.first_row == next_row && slice.n_rows >= 1, bad, "slice: expected rows from ", next_row, " on, got ",
+          slice.n_rows, " from ", slice.first_row);
+    check(slice.layout != nullptr && slice.blocks != nullptr && slice.layout->n_layer == config_.n_layer &&
+              slice.layout->n_kv_head == config_.n_kv_head && slice.layout->head_dim == config_.head_dim,
+          bad, "slice: expected a cache of this model's shape");
+    check(slice.pos0 >= 0 && slice.pos0 + slice.n_rows <= scratch.max_context, bad, "slice: expected positions below ",
+          scratch.max_context, ", got ", slice.n_rows, " from ", slice.pos0);
+    next_row += slice.n_rows;
+  }
+  check(next_row == n_tokens, bad, "slices: expected to cover ", n_tokens, " tokens, they cover ", next_row);
+  const auto n_logit_rows = std::int64_t(batch.logit_rows.size());
+  check(n_logit_rows <= logits.size(0) && n_logit_rows <= n_tokens &&
+            (n_logit_rows == 0 || logits.size(1) == config_.n_vocab),
+        bad, "logits: expected room for [", n_logit_rows, ", ", config_.n_vocab, "], got [", logits.size(0), ", ",
+        logits.size(1), "]");
+  for (const auto row : batch.logit_rows)
+    check(row >= 0 && row < n_tokens, bad, "logit_rows: expected 0 to ", n_tokens - 1, ", got ", row);
 }
 
 // STEP 2/9 embed: every id becomes its row of the embedding matrix, the start of the residual stream x.
@@ -82,6 +120,7 @@ VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, Tens
 
 VITRINE_INLINE Transformer::Transformer(LoadedModel loaded)
     : config_(std::move(loaded.config)), weights_(std::move(loaded.weights)) {
+  const parallel_detail::DefaultFloatEnvironment environment;  // frequencies must not depend on the host's rounding
   for (const auto& layer : config_.layers) shapes_.push_back(block_shape(layer));
   for (const auto& rope : config_.rope) inverse_frequencies_.push_back(inverse_frequencies(rope, config_.head_dim));
 }
@@ -98,6 +137,8 @@ VITRINE_INLINE PassScratch Transformer::make_scratch(std::int64_t max_tokens, st
   const auto matrix = [max_tokens](std::int64_t width) { return Tensor<float, 2>({max_tokens, width}, false); };
   const auto q_width = config_.n_head * config_.head_dim, kv_width = config_.n_kv_head * config_.head_dim;
   PassScratch scratch;
+  scratch.max_context = max_context;
+  scratch.n_threads = n_threads;
   scratch.x = matrix(config_.d_model);
   scratch.normed = matrix(config_.d_model);
   scratch.q = matrix(q_width);

@@ -94,6 +94,8 @@ class StreamDecoder {
 
   // The text that is complete now; often empty, up to 3 bytes wait. Throws Error::bad_argument.
   std::string push(Token token);
+  // The same, appended to `out`: allocates only when the string must grow.
+  void push(Token token, std::string& out);
   // The end: one U+FFFD if a character is incomplete, else nothing. The decoder starts afresh.
   std::string finish();
 

@@ -208,11 +208,15 @@ VITRINE_INLINE void StreamDecoder::append(Token token, std::string& bytes) {
   bytes += piece;
 }
 
-VITRINE_INLINE std::string StreamDecoder::push(Token token) {
+VITRINE_INLINE void StreamDecoder::push(Token token, std::string& out) {
   tokenizer_.state_->check_token(token, 0);
   append(token, pending_);
-  std::string out;
   utf8::flush_whole_characters(pending_, out, false);
+}
+
+VITRINE_INLINE std::string StreamDecoder::push(Token token) {
+  std::string out;
+  push(token, out);
   return out;
 }
 
