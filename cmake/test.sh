@@ -15,7 +15,7 @@ require_packages "${build_packages[@]}" catch2/catch.hpp=catch2 python3=python3 
 build "$preset"
 case $preset in
   asan) select=(--label-exclude 'real_.*|checks') ;;
-  tsan) select=(--label-regex '^(core|engine|threads)$') ;;
+  tsan) select=(--label-regex '^(core|engine)$') ;;
   *)
     say "The models"
     "$root/cmake/models.sh"
