@@ -1,7 +1,8 @@
 // Golden hashes of logits: the bits that every machine and every instruction set must give, recorded once.
 //
-// A run is a prompt of 40 tokens and 8 greedy steps. To record anew after a change of the arithmetic version (and only
-// then): VITRINE_RECORD_GOLDEN=1 test_invariant "golden*", which writes the file instead of comparing.
+// A run is a prompt of 40 tokens and 8 greedy steps; keys that end in 600 are runs of 600 tokens and 3 steps with a
+// cache of F16, where attention adds up three spans of keys. To record anew after a change of the arithmetic version
+// (and only then): VITRINE_RECORD_GOLDEN=1 test_invariant "golden*", which writes the file instead of comparing.
 #include "support/bits.hpp"
 
 using namespace support;
@@ -31,17 +32,19 @@ TEST_CASE("golden hashes of the logits of tiny models") {
   nlohmann::json golden = record ? nlohmann::json::object() : read_json(path);
   for (const char* file : files) {
     const auto shared = model(data(file));
-    std::vector<Token> prompt;
-    for (std::int64_t i = 0; i < 40; ++i) prompt.push_back(Token((i * 104729 + 7) % shared->config().n_vocab));
-    for (const auto type : {DType::f32, DType::f16, DType::bf16}) {
-      const auto key = std::string(file) + " " + dtype_info(type).name;
+    const auto compare = [&](const std::string& what, std::int64_t n_prompt, std::int64_t n_steps, DType type) {
+      const auto key = std::string(file) + " " + what;
       INFO(key);
-      const auto value = hex(hash(run(shared, prompt, 8, {.n_threads = 2, .kv_type = type})));
+      std::vector<Token> prompt;
+      for (std::int64_t i = 0; i < n_prompt; ++i) prompt.push_back(Token((i * 104729 + 7) % shared->config().n_vocab));
+      const auto value = hex(hash(run(shared, prompt, n_steps, {.n_threads = 2, .kv_type = type})));
       if (record)
         golden[key] = value;
       else
         CHECK(golden.value(key, "not recorded") == value);
-    }
+    };
+    for (const auto type : {DType::f32, DType::f16, DType::bf16}) compare(dtype_info(type).name, 40, 8, type);
+    compare("F16 600", 600, 3, DType::f16);
   }
   if (record) {
     fs::create_directories(path.parent_path());
