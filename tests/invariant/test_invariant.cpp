@@ -3,6 +3,8 @@
 // Each test was seen to fail in a build with VITRINE_REVERSED_SUMMATION, which reverses one sum on one of the two
 // sides.
 #include <random>
+#include <set>
+#include <thread>
 
 #include "support/bits.hpp"
 #include "vitrine/cache/contiguous.hpp"
@@ -92,6 +94,17 @@ TEST_CASE("threads: 1, 2 and 3 threads give the same bits") {
   const auto one = run(shared, prompt, n_steps, {.n_threads = 1, .kv_type = tiny.kv_type});
   for (const int n_threads : {2, 3}) {
     INFO(n_threads << " threads");
+    // That many threads really run here, and the session was given them.
+    std::set<std::thread::id> ran;
+    Team team(n_threads);
+    team.run([&](Worker& worker) {
+      for (int id = 0; id < worker.n_threads(); ++id) {
+        if (worker.id() == id) ran.insert(std::this_thread::get_id());
+        worker.sync();
+      }
+    });
+    CHECK(ran.size() == std::size_t(n_threads));
+    CHECK(Session(shared, {.n_threads = n_threads}).options().n_threads == n_threads);
     CHECK(first_difference(one, run(shared, prompt, n_steps, {.n_threads = n_threads, .kv_type = tiny.kv_type})) == -1);
   }
 }
