@@ -197,16 +197,70 @@ TEST_CASE("sessions move, and two of them share a model from two threads") {
   CHECK(differences == std::vector<int>{0, 0});
 }
 
-TEST_CASE("a host's flush-to-zero mode changes no bit, and is still there afterwards") {
+namespace {
+
+// A host program that rounds upwards and flushes subnormals to zero (MXCSR's bits 15 and 6); ends with the object.
+class ForeignFloatEnvironment {
+ public:
+  ForeignFloatEnvironment() {
+    std::fegetenv(&saved_);
+    std::fesetround(FE_UPWARD);
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | flush_bits);
+  }
+  ~ForeignFloatEnvironment() { std::fesetenv(&saved_); }
+  bool still_there() const {
+    return std::fegetround() == FE_UPWARD &&
+           (__builtin_ia32_stmxcsr() & (flush_bits | 3u << 13)) == (flush_bits | 2u << 13);
+  }
+
+ private:
+  static constexpr unsigned flush_bits = 1u << 15 | 1u << 6;
+  std::fenv_t saved_;
+};
+
+}  // namespace
+
+TEST_CASE("a host's rounding and flush-to-zero modes change no bit, and are still there after each call") {
   const auto prompt = some_tokens(12);
   const auto expected = run(tiny(), prompt, 3, {.n_threads = 1});
-  std::fenv_t saved;
-  std::fegetenv(&saved);
-  std::fesetround(FE_UPWARD);
-  const auto upward = run(tiny(), prompt, 3, {.n_threads = 2});
-  CHECK(std::fegetround() == FE_UPWARD);
-  std::fesetenv(&saved);
-  CHECK(first_difference(expected, upward) == -1);
+  for (const int n_threads : {1, 2}) {
+    INFO(n_threads << " threads");
+    Run foreign;
+    bool kept = true;
+    {
+      const ForeignFloatEnvironment host;
+      REQUIRE(host.still_there());
+      Session session(tiny(), {.n_threads = n_threads});
+      kept = kept && host.still_there();
+      foreign.logits.push_back(copy(session.prefill(prompt)));
+      kept = kept && host.still_there();
+      for (const Token token : expected.tokens) {
+        foreign.logits.push_back(copy(session.decode(token)));
+        kept = kept && host.still_there();
+      }
+    }
+    CHECK(kept);
+    CHECK(first_difference(expected, foreign) == -1);
+  }
+}
+
+TEST_CASE("a model loaded by a host with such modes is the same model") {
+  const auto prompt = some_tokens(12);
+  // Formats whose loading computes: rotation tables, norms of Gemma's folder, scales, conversions.
+  for (const char* path : {"tiny/llama_rope_llama3/model-f32.gguf", "tiny/llama_gqa/model-f16.gguf", "tiny/gemma3",
+                           "tiny/mistral_swa", "quantmodel/llama256/model-Q4_K_M.gguf"}) {
+    INFO(path);
+    const auto expected = run(model(data(path)), prompt, 2, {.n_threads = 1});
+    std::shared_ptr<const Model> loaded;
+    bool kept = false;
+    {
+      const ForeignFloatEnvironment host;
+      loaded = Model::load(data(path));
+      kept = host.still_there();
+    }
+    CHECK(kept);
+    CHECK(first_difference(expected, run(loaded, prompt, 2, {.n_threads = 1})) == -1);
+  }
 }
 
 TEST_CASE("a batch that contradicts itself, the model or its memory is refused before anything runs") {
