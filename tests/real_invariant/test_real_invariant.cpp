@@ -40,6 +40,19 @@ TEST_CASE("real models: chunks of 1, 7, 16 and all, 1 and 2 threads, each instru
   }
 }
 
+TEST_CASE("real models: a prompt of three spans of keys, chunks of 100 and 256, 1 and 2 threads: the same bits") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  const auto prompt = prompt_of(real.fixture, "long_english");
+  REQUIRE(std::int64_t(prompt.size()) > 2 * attention_span);
+  const auto alone = run(shared, prompt, 4, {.n_threads = 1, .chunk = 256});
+  const auto chunked = run(shared, prompt, 4, {.n_threads = 2, .chunk = 100});
+  CHECK(chunked.n_passes > alone.n_passes);
+  CHECK(first_difference(alone, chunked) == -1);
+}
+
 TEST_CASE("real models: the scalar kernels give the same bits for 8 tokens") {
   const auto& real = GENERATE(from_range(reals));
   INFO(real.file);
@@ -70,7 +83,7 @@ TEST_CASE("golden hashes of the logits of the real models") {
   for (const auto& real : reals) {
     const auto shared = real_model(real.file);
     if (!shared) return;
-    for (const char* name : {"chat_english", "korean"}) {
+    for (const char* name : {"chat_english", "korean", "long_english"}) {
       const auto key = std::string(real.file) + " " + name;
       INFO(key);
       std::ostringstream value;
