@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@
 using example::fixed;
 using vitrine::Token;
 
-static volatile std::sig_atomic_t interrupted = 0;
+static std::stop_source interrupted;
 
 static std::vector<Token> prompt_tokens(const vitrine::Tokenizer& tokenizer, const example::Arguments& args) {
   example::expect(!(args.has("chat") && args.has("prompt")), "--chat and --prompt: expected one of them");
@@ -55,12 +56,12 @@ static void generate(const example::Arguments& args) {
                            {.n_context = args.get<std::int64_t>("context", 0, 1 << 30), .n_threads = args.threads()});
   const auto prompt = prompt_tokens(model->tokenizer(), args);
 
-  std::signal(SIGINT, [](int) { interrupted = 1; });  // Ctrl-C ends the text, not the report
+  options.stop = interrupted.get_token();  // asked within each layer, of a long prompt's prefill too
+  // Ctrl-C ends the text, not the report. (Without callbacks a stop request is only an atomic store.)
+  std::signal(SIGINT, [](int) { interrupted.request_stop(); });
   auto generation = vitrine::generate(session, prompt, options);
-  for (const auto& token : generation) {
+  for (const auto& token : generation)
     if (!args.json()) std::cout << token.text << std::flush;
-    if (interrupted) generation.cancel();
-  }
   const auto& result = generation.result();
   const auto& timings = result.timings;
 

@@ -12,19 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "common/kv_shape.hpp"
 #include "common/program.hpp"
 #include "common/table.hpp"
-#include "vitrine/model/architecture.hpp"
-#include "vitrine/model/gguf.hpp"
 
-using example::fixed, example::grouped, example::scaled, vitrine::concat;
-
-struct Shape {
-  std::string name;
-  double n_head = 0, n_kv_head = 0, head_dim = 0;
-  std::vector<double> windows{};  // per layer: keys that a query sees; 0: all
-  double n_parameters = 0, weight_bytes = 0;
-};
+using example::KvShape, example::fixed, example::grouped, example::scaled, vitrine::concat;
 
 struct ValueType {
   const char* name;
@@ -33,20 +25,7 @@ struct ValueType {
 // INT8 and INT4 by the formula: without the scales that such a cache stores as well.
 static const ValueType value_types[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"INT8", 1}, {"INT4", 0.5}};
 
-static Shape shape_of_model(const std::filesystem::path& path) {
-  const auto config = vitrine::read_config(path);
-  Shape shape{path.filename().string(), double(config.n_head), double(config.n_kv_head), double(config.head_dim)};
-  for (const auto& layer : config.layers) shape.windows.push_back(double(layer.window));
-  if (std::filesystem::is_directory(path)) return shape;
-  const auto file = vitrine::GgufFile::open(path);
-  for (const auto& tensor : file.tensors()) {
-    shape.n_parameters += double(tensor.dims[0] * tensor.dims[1] * tensor.dims[2] * tensor.dims[3]);
-    shape.weight_bytes += double(tensor.n_bytes);
-  }
-  return shape;
-}
-
-static Shape given_shape(const example::Arguments& args) {
+static KvShape given_shape(const example::Arguments& args) {
   const auto n = args.numbers("shape", 1, 1e6);
   example::expect(n.size() == 4, "--shape: expected n_layer,n_head,n_kv_head,head_dim");
   const auto window = args.get<double>("window", 0, 1e12);
@@ -54,14 +33,15 @@ static Shape given_shape(const example::Arguments& args) {
 }
 
 // The formula, for one sequence. What lies behind a window is seen by no later query and need not be kept.
-static double kv_bytes(const Shape& shape, double n_kv_head, double value_bytes, double length, bool windowed = true) {
+static double kv_bytes(const KvShape& shape, double n_kv_head, double value_bytes, double length,
+                       bool windowed = true) {
   double tokens = 0;  // summed over the layers
   for (const double window : shape.windows) tokens += windowed && window > 0 ? std::min(length, window) : length;
   return 2 * n_kv_head * shape.head_dim * value_bytes * tokens;
 }
 
 static void show(const example::Arguments& args) {
-  const Shape shape = args.has("shape") ? given_shape(args) : shape_of_model(args.model());
+  const KvShape shape = args.has("shape") ? given_shape(args) : example::kv_shape(args.model());
   const auto lengths = args.numbers("length", 1, 1e12), batches = args.numbers("batch", 1, 1e9);
   const double parameters = args.get<double>("parameters", 1, 1e15), longest = lengths.back();
   const double n_layer = double(shape.windows.size()), per_token = kv_bytes(shape, shape.n_kv_head, 2, 1);

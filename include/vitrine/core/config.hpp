@@ -21,16 +21,31 @@
 
 #ifdef VITRINE_HEADER_ONLY
 #define VITRINE_INLINE inline
+// Units of one program should all be compiled with the same -m flags and the same choice of threads. Those that are not
+// get namespaces of their own as far as the names below tell them apart.
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && \
     defined(__AVX512VNNI__)
-#define VITRINE_ABI v0_1_header_only_avx512vnni
+#define VITRINE_ABI_ISA avx512vnni
 #elif defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-#define VITRINE_ABI v0_1_header_only_avx512
+#define VITRINE_ABI_ISA avx512
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
-#define VITRINE_ABI v0_1_header_only_avx2
+#define VITRINE_ABI_ISA avx2
 #else
-#define VITRINE_ABI v0_1_header_only_scalar
+#define VITRINE_ABI_ISA scalar
 #endif
+#ifdef __AVX__
+#define VITRINE_ABI_ENCODING vex
+#else
+#define VITRINE_ABI_ENCODING sse
+#endif
+#if defined(_OPENMP) && !defined(VITRINE_STD_THREADS)
+#define VITRINE_ABI_THREADS openmp
+#else
+#define VITRINE_ABI_THREADS threads
+#endif
+#define VITRINE_ABI_JOIN_(isa, encoding, threads) v0_1_header_only_##isa##_##encoding##_##threads
+#define VITRINE_ABI_JOIN(isa, encoding, threads) VITRINE_ABI_JOIN_(isa, encoding, threads)
+#define VITRINE_ABI VITRINE_ABI_JOIN(VITRINE_ABI_ISA, VITRINE_ABI_ENCODING, VITRINE_ABI_THREADS)
 #else
 #define VITRINE_INLINE
 #define VITRINE_ABI v0_1

@@ -6,8 +6,8 @@
 //
 //   Team team(2);
 //   team.run([&](Worker& worker) {
-//     worker.for_chunks(n_rows, 8, [&](std::int64_t begin, std::int64_t end) { ... });   // dynamic, no barrier at the
-//     end worker.sync();
+//     worker.for_chunks(n_rows, 8, [&](std::int64_t begin, std::int64_t end) { ... });  // dynamic, no barrier after
+//     worker.sync();
 //   });
 //
 // Every thread must make the same sequence of for_chunks / sync / on_main calls. OpenMP runs the team, or std::thread

@@ -86,7 +86,7 @@ VITRINE_INLINE void project_output(const Pass& pass, const LayerWeights& weights
   const auto x = pass.rows(scratch.x);
   scratch.input.prepare(worker, kernels, pass.rows(scratch.mixed), {&weights.wo});
   worker.sync();
-  add_to_residual(pass, weights.wo, weights.o_bias, weights.attention_post_norm, shape.norm_eps);
+  add_to_residual(pass, weights.wo, weights.attention_post_norm, shape.norm_eps);
   pass.show("6/9 output", "attention_residual", layer, x, "d_model");
 }
 

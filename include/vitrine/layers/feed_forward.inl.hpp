@@ -27,7 +27,7 @@ VITRINE_INLINE void feed_forward(const Pass& pass, const LayerWeights& weights, 
   pass.show("7/9 feed-forward", "feed_forward_gated", layer, gate, "d_ff");
   scratch.input.prepare(worker, kernels, gate, {&weights.w_down});
   worker.sync();
-  add_to_residual(pass, weights.w_down, {}, weights.feed_forward_post_norm, shape.norm_eps);
+  add_to_residual(pass, weights.w_down, weights.feed_forward_post_norm, shape.norm_eps);
   pass.show("7/9 feed-forward", "layer_output", layer, x, "d_model");
 }
 

@@ -15,13 +15,13 @@ struct LayerWeights {
   std::vector<float> attention_post_norm;  // [d_model], Gemma: applied to the block's output before the residual
   std::vector<float> feed_forward_norm;    // [d_model]
   std::vector<float> feed_forward_post_norm;
-  std::vector<float> q_norm, k_norm;                  // [head_dim], Qwen3 and Gemma 3
-  std::vector<float> q_bias, k_bias, v_bias, o_bias;  // [rows of the matrix]
-  PackedMatrix wq;                                    // [n_head * head_dim, d_model]
-  PackedMatrix wk, wv;                                // [n_kv_head * head_dim, d_model]
-  PackedMatrix wo;                                    // [d_model, n_head * head_dim]
-  PackedMatrix w_gate, w_up;                          // [d_ff, d_model]
-  PackedMatrix w_down;                                // [d_model, d_ff]
+  std::vector<float> q_norm, k_norm;          // [head_dim], Qwen3 and Gemma 3
+  std::vector<float> q_bias, k_bias, v_bias;  // [rows of the matrix]
+  PackedMatrix wq;                            // [n_head * head_dim, d_model]
+  PackedMatrix wk, wv;                        // [n_kv_head * head_dim, d_model]
+  PackedMatrix wo;                            // [d_model, n_head * head_dim]
+  PackedMatrix w_gate, w_up;                  // [d_ff, d_model]
+  PackedMatrix w_down;                        // [d_model, d_ff]
 };
 
 VITRINE_NAMESPACE_END

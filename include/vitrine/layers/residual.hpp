@@ -10,14 +10,13 @@
 VITRINE_NAMESPACE_BEGIN
 
 // The input is what scratch.input was prepared with; post_norm [d_model] or empty. Ends with a barrier.
-inline void add_to_residual(const Pass& pass, const PackedMatrix& weight, const std::vector<float>& bias,
-                            const std::vector<float>& post_norm, float norm_eps) {
+inline void add_to_residual(const Pass& pass, const PackedMatrix& weight, const std::vector<float>& post_norm,
+                            float norm_eps) {
   const auto x = pass.rows(pass.scratch.x), normed = pass.rows(pass.scratch.normed);
-  const float* bias_or_null = bias.empty() ? nullptr : bias.data();
   if (post_norm.empty()) {
-    linear(pass.worker, pass.kernels, weight, pass.scratch.input, x, {.bias = bias_or_null, .add = true});
+    linear(pass.worker, pass.kernels, weight, pass.scratch.input, x, {.add = true});
   } else {
-    linear(pass.worker, pass.kernels, weight, pass.scratch.input, normed, {.bias = bias_or_null});
+    linear(pass.worker, pass.kernels, weight, pass.scratch.input, normed);
     pass.worker.sync();
     rms_norm(pass.worker, pass.kernels, normed, post_norm.data(), norm_eps, normed);
     pass.worker.sync();

@@ -1,11 +1,10 @@
 // STEP 4/9 rope, the table: inverse frequencies of rotary position embedding.
 //
-//   f_i = theta^(-2i / head_dim),  i = 0 .. head_dim / 2 - 1                       (Su et al. 2021, arXiv 2104.09864)
-//   linear: f_i / factor                                                            (Chen et al. 2023, arXiv
-//   2306.15595) llama3: wavelengths 2 pi / f_i longer than original / low are divided by factor, those shorter than
-//   original / high
-//           stay, those between are blended                                                        (Llama 3.1's
-//           release)
+//   f_i = theta^(-2i / head_dim),  i = 0 .. head_dim / 2 - 1          (Su et al. 2021, arXiv 2104.09864)
+//   linear: f_i / factor                                               (Chen et al. 2023, arXiv 2306.15595)
+//   llama3: frequencies whose wavelength 2 pi / f_i is longer than original / low are divided by factor, those with one
+//           shorter than original / high stay, those between are blended                    (Llama 3.1's release)
+//
 // All in F32 and in the order of operations of Hugging Face transformers, since at position 8000 the difference between
 // a float and a double angle moves a cosine by 1e-4. One exception: the blended frequencies of llama3 are divided by a
 // factor, as in GGUF files, which store the factors (rope_freqs.weight); so both formats of a model give the same bits,

@@ -27,7 +27,7 @@ struct ModelWeights {
         sum += matrix->bytes();
       for (const auto* values :
            {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm, &layer.feed_forward_post_norm,
-            &layer.q_norm, &layer.k_norm, &layer.q_bias, &layer.k_bias, &layer.v_bias, &layer.o_bias})
+            &layer.q_norm, &layer.k_norm, &layer.q_bias, &layer.k_bias, &layer.v_bias})
         sum += floats(*values);
     }
     return sum;

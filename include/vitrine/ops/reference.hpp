@@ -4,9 +4,10 @@
 //   linear      y = x W^T + b
 //   rms_norm    y_i = x_i / sqrt(mean(x^2) + eps) * w_i                                   arXiv:1910.07467
 //   rope        pair (a, b) of a head at position p, angle p * f: (a cos - b sin, b cos + a sin)   arXiv:2104.09864
-//   attention   softmax(q k^T * scale + mask) v, one K/V head for each group of query heads    arXiv:1706.03762,
-//   2305.13245 silu, gelu  x / (1 + e^-x);  x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))            arXiv:1702.03118,
-//   1606.08415
+//   attention   softmax(q k^T * scale + mask) v, one K/V head for a group of query heads  arXiv:1706.03762, 2305.13245
+//   silu        x / (1 + e^-x)                                                            arXiv:1702.03118
+//   gelu        x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))                             arXiv:1606.08415
+//
 // This is the only place that uses Eigen. Nothing here is fast, and nothing here promises bits.
 #pragma once
 

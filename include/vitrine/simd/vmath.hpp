@@ -1,9 +1,9 @@
 // exp and tanh of sixteen lanes: fixed operations, so the same bits from every instruction set. At most 2 units in the
 // last place from the true value (tests/ops/test_elementwise.cpp tries every thousandth float).
 //
-//   exp   x = k ln 2 + r, |r| <= ln 2 / 2:  e^x = 2^k e^r, e^r by a polynomial of degree 6 (minimax fit of (e^r - 1 -
-//   r)
-//         / r^2, relative error 3e-9).  exp(0) = 1; below -87 +0, so that no result is subnormal; above 88.72 infinity
+//   exp   x = k ln 2 + r, |r| <= ln 2 / 2:  e^x = 2^k e^r, e^r by a polynomial of degree 6 (minimax fit of
+//         (e^r - 1 - r) / r^2, relative error 3e-9).  exp(0) = 1; below -87 +0, so that no result is subnormal; above
+//         88.72 infinity
 //   tanh  |x| < 0.625: x + x^3 P(x^2) (minimax fit, error 5e-9);  else 1 - 2 / (e^(2 |x|) + 1)
 // NaN in, NaN out.
 #pragma once
