@@ -56,7 +56,8 @@ build_packages=(cmake=cmake g++=g++ ninja=ninja-build pkg-config=pkg-config xsim
                 Eigen/Core=libeigen3-dev nlohmann/json.hpp=nlohmann-json3-dev pcre2.h=libpcre2-dev
                 utf8proc.h=libutf8proc-dev cxxopts.hpp=libcxxopts-dev)
 
-# build PRESET [cmake options]: configures and builds build/PRESET, with the compiler's progress on the terminal.
+# build PRESET [cmake options]: configures and builds build/PRESET (only $build_targets, if that is set), with the
+# compiler's progress on the terminal.
 build() {
   local preset=$1
   shift
@@ -66,5 +67,5 @@ build() {
     cat "$root/build/$preset.log"
     die "CMake could not configure the build (see above)"
   }
-  cmake --build --preset "$preset" || die "the build failed (see above)"
+  cmake --build --preset "$preset" ${build_targets:+--target $build_targets} || die "the build failed (see above)"
 }

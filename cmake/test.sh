@@ -12,6 +12,7 @@ preset=${1:-release}
 
 require_packages "${build_packages[@]}" catch2/catch.hpp=catch2 python3=python3 objdump=binutils \
   clang-format=clang-format qemu-x86_64=qemu-user
+[ "$preset" = tsan ] && build_targets="test_core test_engine"
 build "$preset"
 case $preset in
   asan) select=(--label-exclude 'real_.*|checks') ;;
