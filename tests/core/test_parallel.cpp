@@ -191,7 +191,7 @@ TEST_CASE("threads: on_main runs once, on the calling thread, between two barrie
   }
 }
 
-TEST_CASE("threads: what on_main throws stops every thread and reaches the caller; the team works afterwards") {
+TEST_CASE("threads: what on_main throws stops every thread and reaches the caller and the team works afterwards") {
   for (int n_threads = 1; n_threads <= 4; ++n_threads) {
     INFO(n_threads << " threads");
     Team team(n_threads);
@@ -221,7 +221,7 @@ TEST_CASE("threads: stop() is seen by all and forgotten by the next region") {
   CHECK(stopped_later.load() == 0);
 }
 
-TEST_CASE("threads: what every thread throws reaches the caller; the team works afterwards") {
+TEST_CASE("threads: what every thread throws reaches the caller and the team works afterwards") {
   for (int n_threads = 1; n_threads <= 4; ++n_threads) {
     INFO(n_threads << " threads");
     Team team(n_threads);
