@@ -12,11 +12,16 @@ preset=${1:-release}
 
 require_packages "${build_packages[@]}" catch2/catch.hpp=catch2 python3=python3 objdump=binutils \
   clang-format=clang-format qemu-x86_64=qemu-user
-[ "$preset" = tsan ] && build_targets="test_core test_engine"
+# Sanitizers watch what runs on small data: not the real models, nor the checks of the sources.
+folders=
+case $preset in
+  asan) folders='core model text sample engine' ;;
+  tsan) folders='core engine' ;;
+esac
+[ -n "$folders" ] && build_targets=$(printf 'test_%s ' $folders)
 build "$preset"
 case $preset in
-  asan) select=(--label-exclude 'real_.*|checks') ;;
-  tsan) select=(--label-regex '^(core|engine)$') ;;
+  asan | tsan) select=(--label-regex "^(${folders// /|})\$") ;;
   *)
     say "The models"
     "$root/cmake/models.sh"
