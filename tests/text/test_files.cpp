@@ -156,6 +156,53 @@ TEST_CASE("JSON that is none, or nests without end, is an error") {
     CHECK_THROWS_AS(tokenizer_spec_from_json(std::string_view(whole).substr(0, n), "cut"), Error);
 }
 
+TEST_CASE("tokenizer.json changed anywhere is an error or a tokenizer, never a crash") {
+  std::mt19937 random(4);
+  int n_errors = 0, n_good = 0;
+  for (const char* name : {"bpe_gpt2", "bpe_llama3"}) {
+    // Away from the long lists of tokens and merges, where the structure is.
+    json file = json::parse(read_text(std::string("tokenizers/") + name + "/tokenizer.json"));
+    file["model"]["merges"] = json::array({json::array({"t", "h"}), "th e"});
+    file["model"]["vocab"] = {{"t", 0}, {"h", 1}, {"e", 2}, {"th", 3}, {"the", 4}};
+    for (std::size_t i = 0; i < file["added_tokens"].size(); ++i) file["added_tokens"][i]["id"] = 5 + i;
+    if (file["post_processor"].is_object()) file["post_processor"]["special_tokens"]["<|begin_of_text|>"]["ids"] = {5};
+    const std::string whole = file.dump();
+    CHECK(Tokenizer(tokenizer_spec_from_json(whole, "whole")).encode("the").back() == 4);
+    for (int round = 0; round < 3000; ++round) {
+      std::string text = whole;
+      const char* parts[] = {"null", "-1", "[]", "{}", "\"\"", "1e9", "true", "[[0]]", "\"type\"", ",", "}", "\xff"};
+      const std::size_t at = random() % text.size();
+      if (round % 3 == 0) {
+        text[at] = char(random());
+      } else if (round % 3 == 1) {
+        text.replace(at, 1 + random() % 8, parts[random() % 12]);
+      } else {  // another value where one stands
+        const std::size_t colon = text.find(':', at), end = text.find_first_of(",}", colon);
+        if (end == std::string::npos) continue;
+        text.replace(colon + 1, end - colon - 1, parts[random() % 9]);
+      }
+      try {
+        const Tokenizer tokenizer{tokenizer_spec_from_json(text, "changed")};
+        ++n_good;
+        tokenizer.decode(tokenizer.encode("the <|eot_id|>", {.parse_special = true}));
+      } catch (const Error&) {
+        ++n_errors;
+      }
+    }
+  }
+  CHECK(n_errors > 1000);
+  CHECK(n_good > 100);
+}
+
+TEST_CASE("turn markers are control tokens whatever their entry says") {
+  json file = gpt2_json();
+  file["added_tokens"][0]["special"] = false;
+  const Tokenizer tokenizer{tokenizer_spec_from_json(file.dump(), "tokenizer.json")};
+  CHECK(tokenizer.is_special(383));
+  CHECK(plain(tokenizer, "<|endoftext|>").size() > 1);
+  CHECK(parsed(tokenizer, "<|endoftext|>") == std::vector<Token>{383});
+}
+
 TEST_CASE("tokenizer.model cut or changed anywhere is an error or a tokenizer, never a crash") {
   const std::string whole = read_text("tokenizers/spm_llama/tokenizer.model");
   const auto load = [](const std::string& bytes) {

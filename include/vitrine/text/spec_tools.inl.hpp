@@ -15,6 +15,20 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace spec_detail {
 
+// Files often name one end token and leave the others, or give a turn marker the type of ordinary or user-defined text.
+// The text says what these are: control tokens, so that no user can write one, and the first group ends a turn.
+inline bool ends_turn(std::string_view text) {
+  for (const std::string_view marker :
+       {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<|end|>"})
+    if (text == marker) return true;
+  return false;
+}
+inline bool marks_turn(std::string_view text) {
+  for (const std::string_view marker : {"<|im_start|>", "<start_of_turn>", "<|start_header_id|>", "<|end_header_id|>"})
+    if (text == marker) return true;
+  return ends_turn(text);
+}
+
 // The texts of a spec's tokens as they are now, to look them up.
 class TextIndex {
  public:

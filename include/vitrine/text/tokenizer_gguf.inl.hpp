@@ -13,18 +13,6 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace gguf_tokenizer_detail {
 
-// Converters often name one end token and leave the others, or give a turn marker the type of ordinary text. The text
-// says what these are; they count as control tokens, so that no user can write one, and the first group ends a turn.
-inline constexpr std::string_view end_of_turn[] = {"<|eot_id|>",    "<|eom_id|>",      "<|im_end|>", "<end_of_turn>",
-                                                   "<|endoftext|>", "<|end_of_text|>", "<|end|>"};
-inline constexpr std::string_view start_of_turn[] = {"<|im_start|>", "<start_of_turn>", "<|start_header_id|>",
-                                                     "<|end_header_id|>"};
-
-template <std::size_t N>
-bool is_one_of(std::string_view text, const std::string_view (&texts)[N]) {
-  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
-}
-
 inline std::string key(std::string_view name) { return "tokenizer.ggml." + std::string(name); }
 
 inline std::vector<std::int64_t> integers_of_tokens(const GgufFile& file, std::string_view name, std::size_t n) {
@@ -52,8 +40,7 @@ inline void read_kinds(const GgufFile& file, TokenizerSpec& spec) {
     auto& token = spec.tokens[i];
     token.kind = kinds[i] == 0 ? TokenKind::normal : TokenKind(kinds[i]);  // 0: undefined
     const bool textual = token.kind == TokenKind::normal || token.kind == TokenKind::user_defined;
-    if (textual && (is_one_of(token.text, end_of_turn) || is_one_of(token.text, start_of_turn)))
-      token.kind = TokenKind::control;
+    if (textual && spec_detail::marks_turn(token.text)) token.kind = TokenKind::control;
   }
 }
 
@@ -127,7 +114,7 @@ inline void read_special(const GgufFile& file, TokenizerSpec& spec, bool add_bos
   });
   for (std::size_t i = 0; i < n; ++i) {
     const auto& token = spec.tokens[i];
-    if (token.kind == TokenKind::control && is_one_of(token.text, end_of_turn) &&
+    if (token.kind == TokenKind::control && spec_detail::ends_turn(token.text) &&
         !(end_is_inner && token.text == "<|end|>"))
       spec.end.push_back(static_cast<Token>(i));
   }

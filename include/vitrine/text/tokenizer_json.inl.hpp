@@ -80,10 +80,12 @@ inline void read_added(const Part& entry, Token id, TokenizerSpec& spec) {
   token.text = entry.text("content");
   check(!token.text.empty(), ErrorKind::bad_file, spec.source, ": added token ", id, " has no text");
   token.special = entry.flag("special", false);
+  const bool normalized_by_default = !token.special;
+  token.special |= spec_detail::marks_turn(token.text);
   token.left_strip = entry.flag("lstrip", false);
   token.right_strip = entry.flag("rstrip", false);
   token.single_word = entry.flag("single_word", false);
-  token.normalized = entry.flag("normalized", !token.special);
+  token.normalized = entry.flag("normalized", normalized_by_default);
   place(spec, id, token.text).kind = token.special ? TokenKind::control : TokenKind::user_defined;
   spec.added.push_back(std::move(token));
 }
