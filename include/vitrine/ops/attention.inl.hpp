@@ -134,9 +134,10 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
     return;
   }
 
-  if (few_tiles) {  // smaller tiles, so that every thread gets some
-    tiles.n_tiles = (std::min)(divide_up(3 * n_threads, n_kv_head), divide_up(tiles.n_rows, 8));
-    tiles.n_tiles = (std::max)(tiles.n_tiles, divide_up(tiles.n_rows, attention_max_rows));
+  if (few_tiles) {  // smaller tiles, so that every thread gets some; of fewer than 8 rows only if a thread had none
+    const std::int64_t enough = divide_up(3 * n_threads, n_kv_head), one_each = divide_up(n_threads, n_kv_head);
+    const std::int64_t worthwhile = (std::max)(divide_up(tiles.n_rows, 8), (std::min)(one_each, tiles.n_rows));
+    tiles.n_tiles = (std::max)(tiles.n_tiles, (std::min)(enough, worthwhile));
   }
   worker.for_chunks(n_kv_head * tiles.n_tiles, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t task = begin; task < end; ++task) {
