@@ -91,6 +91,7 @@ static void generate(const example::Arguments& args) {
              fixed(timings.decode_tokens_per_second(), 1)});
   table.print();
   if (options.sampling.temperature > 0) std::cout << "seed " << result.seed << " draws the same tokens again\n";
+  if (result.tokens.size() < 2) return;  // nothing to compare
   example::what_to_notice(vitrine::concat(
       "A token of the prompt took ", fixed(1000 * timings.prefill_seconds / double(prompt.size()), 2),
       " ms, a generated one ", fixed(1000 * timings.tpot_seconds(), 2),

@@ -29,23 +29,24 @@ static KvShape given_shape(const example::Arguments& args) {
   const auto n = args.numbers("shape", 1, 1e6);
   example::expect(n.size() == 4, "--shape: expected n_layer,n_head,n_kv_head,head_dim");
   const auto window = args.get<double>("window", 0, 1e12);
-  return {"a model of the given shape", n[1], n[2], n[3], std::vector<double>(std::size_t(n[0]), window)};
+  return {"a model of the given shape", n[1], n[2], n[3],
+          std::vector<KvShape::Layer>(std::size_t(n[0]), {n[2], window})};
 }
 
 // The formula, for one sequence. What lies behind a window is seen by no later query and need not be kept.
-static double kv_bytes(const KvShape& shape, double n_kv_head, double value_bytes, double length,
-                       bool windowed = true) {
-  double tokens = 0;  // summed over the layers
-  for (const double window : shape.windows) tokens += windowed && window > 0 ? std::min(length, window) : length;
-  return 2 * n_kv_head * shape.head_dim * value_bytes * tokens;
+static double kv_bytes(const KvShape& shape, double value_bytes, double length, bool windowed = true) {
+  double heads_of_tokens = 0;  // summed over the layers
+  for (const auto& layer : shape.layers)
+    heads_of_tokens += layer.n_kv_head * (windowed && layer.window > 0 ? std::min(length, layer.window) : length);
+  return 2 * shape.head_dim * value_bytes * heads_of_tokens;
 }
 
 static void show(const example::Arguments& args) {
   const KvShape shape = args.has("shape") ? given_shape(args) : example::kv_shape(args.model());
   const auto lengths = args.numbers("length", 1, 1e12), batches = args.numbers("batch", 1, 1e9);
   const double parameters = args.get<double>("parameters", 1, 1e15), longest = lengths.back();
-  const double n_layer = double(shape.windows.size()), per_token = kv_bytes(shape, shape.n_kv_head, 2, 1);
-  const auto n_windowed = std::count_if(shape.windows.begin(), shape.windows.end(), [](double w) { return w > 0; });
+  const double n_layer = double(shape.layers.size()), per_token = kv_bytes(shape, 2, 1);
+  const auto n_windowed = std::count_if(shape.layers.begin(), shape.layers.end(), [](auto& l) { return l.window > 0; });
   example::json out = {{"model", shape.name},
                        {"n_layer", n_layer},
                        {"n_head", shape.n_head},
@@ -64,7 +65,7 @@ static void show(const example::Arguments& args) {
     for (const auto& type : value_types) {
       std::vector<std::string> cells = {concat(type.name, type.bytes < 2 ? " *" : ""), concat(type.bytes)};
       for (const double length : lengths) {
-        const double bytes = batch * kv_bytes(shape, shape.n_kv_head, type.bytes, length);
+        const double bytes = batch * kv_bytes(shape, type.bytes, length);
         cells.push_back(scaled(bytes, "B"));
         out["kv"].push_back({{"type", type.name}, {"batch", batch}, {"length", length}, {"bytes", bytes}});
       }
@@ -75,8 +76,8 @@ static void show(const example::Arguments& args) {
   auto& sharing = tables.emplace_back(
       std::vector<std::string>{concat("F16, ", grouped(longest), " tokens"), "kv heads", "KV cache", "of MHA's"});
   const auto add_sharing = [&](const char* name, double n_kv_head) {
-    const double bytes = kv_bytes(shape, n_kv_head, 2, longest);
-    sharing.row({concat(name, n_kv_head == shape.n_kv_head ? " (this model)" : ""), grouped(n_kv_head),
+    const double bytes = kv_bytes(shape, 2, longest) * n_kv_head / shape.n_kv_head;
+    sharing.row({concat(name, n_kv_head == shape.n_kv_head ? " (this model)" : ""), concat(n_kv_head),
                  scaled(bytes, "B"), concat("1/", shape.n_head / n_kv_head)});
     out["sharing"].push_back({{"name", name}, {"n_kv_head", n_kv_head}, {"bytes", bytes}});
   };
@@ -97,6 +98,7 @@ static void show(const example::Arguments& args) {
   example::print_wrapped(concat("2 (K, V) x ", n_layer, " layers x ", shape.n_kv_head, " kv heads x ", shape.head_dim,
                                 " values x 2 bytes (F16) = ", grouped(per_token), " bytes a token"));
   if (n_windowed > 0) std::cout << n_windowed << " of the layers keep no more than their window\n";
+  if (shape.windows_guessed) std::cout << "(the file does not say which layers have it: all are taken to)\n";
   for (const auto& table : tables) {
     std::cout << '\n';
     table.print();
@@ -108,7 +110,7 @@ static void show(const example::Arguments& args) {
                               grouped(all / per_token), " tokens, counted over all sequences of the batch",
                               n_windowed > 0 ? " and with the windows left aside" : "", ". Sharing heads makes it ",
                               fixed(shape.n_head / shape.n_kv_head, 1), " times smaller than MHA");
-  const double saved = kv_bytes(shape, 1, 2, longest, false) / kv_bytes(shape, 1, 2, longest);
+  const double saved = kv_bytes(shape, 2, longest, false) / kv_bytes(shape, 2, longest);
   if (n_windowed > 0)
     notice += concat("; at ", grouped(longest), " tokens the windows save a factor of ", fixed(saved, 1));
   example::what_to_notice(notice + ".");

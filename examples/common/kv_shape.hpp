@@ -3,57 +3,101 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "common/program.hpp"
+#include "vitrine/core/error.hpp"
 #include "vitrine/model/architecture.hpp"
 #include "vitrine/model/gguf.hpp"
 
 namespace example {
 
 struct KvShape {
+  struct Layer {
+    double n_kv_head = 0;  // 0: the layer keeps no K and V
+    double window = 0;     // keys that a query sees; 0: all
+  };
   std::string name;
-  double n_head = 0, n_kv_head = 0, head_dim = 0;
-  std::vector<double> windows{};  // per layer: keys that a query sees; 0: all
+  double n_head = 0, n_kv_head = 0;  // of the mean layer
+  double head_dim = 0;               // values of a K or V; their mean if they differ
+  std::vector<Layer> layers{};
+  bool windows_guessed = false;  // the file states a window, but not the layers that have it
   double n_parameters = 0, weight_bytes = 0;
 };
 
 inline KvShape shape_of_config(const vitrine::ModelConfig& config) {
   KvShape shape{config.name, double(config.n_head), double(config.n_kv_head), double(config.head_dim)};
-  for (const auto& layer : config.layers) shape.windows.push_back(double(layer.window));
+  for (const auto& layer : config.layers) shape.layers.push_back({shape.n_kv_head, double(layer.window)});
   return shape;
 }
 
-// The four numbers from the metadata of any GGUF file, also of an architecture that the library cannot run. Which of
-// its layers have a window is not known then; none is assumed.
+// Straight from the metadata, which has the same keys for every architecture, also for one that the library cannot run.
 inline KvShape shape_of_header(const vitrine::GgufFile& file) {
   const std::string arch(file.text("general.architecture"));
-  const auto largest = [&](const std::string& key) {  // one number, or one for each layer
-    const auto* value = file.find(arch + key);
-    if (value == nullptr || value->type != vitrine::GgufType::array) return double(file.integer(arch + key));
-    const auto per_layer = file.integers(arch + key);
-    expect(!per_layer.empty(), arch + key + ": expected a number for each layer, got none");
-    return double(*std::max_element(per_layer.begin(), per_layer.end()));
+  const auto key = [&](const char* name) { return arch + "." + name; };
+  const auto size = [&](const char* name) {
+    const auto value = file.integer(key(name));
+    vitrine::check(value >= 1 && value <= 1'000'000'000, vitrine::ErrorKind::bad_file, file.name(), ": ", key(name),
+                   ": expected 1 to 1000000000, got ", value);
+    return double(value);
   };
-  const double n_layer = largest(".block_count"), n_head = largest(".attention.head_count");
-  const bool grouped_heads = file.has(arch + ".attention.head_count_kv"),
-             has_width = file.has(arch + ".attention.key_length");
-  const double n_kv_head = grouped_heads ? largest(".attention.head_count_kv") : n_head;
-  const double head_dim = has_width ? largest(".attention.key_length") : largest(".embedding_length") / n_head;
-  expect(n_layer >= 1 && n_layer <= 1e6 && n_head >= 1 && n_kv_head >= 1 && head_dim >= 1,
-         file.name() + ": expected positive numbers of layers, heads and values per head");
-  return {arch, n_head, n_kv_head, head_dim, std::vector<double>(std::size_t(n_layer), 0)};
+  const auto n_layer = std::size_t((std::min)(size("block_count"), 1e6));
+  const auto by_layer = [&](const char* name) {  // one number, or one for each layer
+    const auto* value = file.find(key(name));
+    if (value == nullptr || value->type != vitrine::GgufType::array) return std::vector<double>(n_layer, size(name));
+    const auto numbers = file.integers(key(name));
+    const bool fit = numbers.size() == n_layer && *std::min_element(numbers.begin(), numbers.end()) >= 0;
+    vitrine::check(fit, vitrine::ErrorKind::bad_file, file.name(), ": ", key(name), ": expected a number for each of ",
+                   n_layer, " layers, none negative, got ", numbers.size());
+    return std::vector<double>(numbers.begin(), numbers.end());
+  };
+  const auto mean = [](const std::vector<double>& v) {
+    return std::accumulate(v.begin(), v.end(), 0.0) / double(v.size());
+  };
+
+  const auto heads = by_layer("attention.head_count");
+  const auto kv_heads = file.has(key("attention.head_count_kv")) ? by_layer("attention.head_count_kv") : heads;
+  const double most_heads = *std::max_element(heads.begin(), heads.end());
+  const double window = file.has(key("attention.sliding_window")) ? size("attention.sliding_window") : 0;
+  vitrine::check(most_heads >= 1 && mean(kv_heads) > 0, vitrine::ErrorKind::bad_file, file.name(),
+                 ": expected a layer with attention, got no heads in any");
+  const auto width = [&](const char* name) {
+    return file.has(key(name)) ? size(name) : size("embedding_length") / most_heads;
+  };
+  KvShape shape{arch, mean(heads), mean(kv_heads),
+                (width("attention.key_length") + width("attention.value_length")) / 2};
+  for (const double n_kv_head : kv_heads) shape.layers.push_back({n_kv_head, window});
+
+  // Which layers have the window: a truth value for each, or a number: of so many the last one has none.
+  const char* const pattern_name = "attention.sliding_window_pattern";
+  const auto* pattern = file.find(key(pattern_name));
+  if (pattern != nullptr && pattern->type == vitrine::GgufType::array) {
+    const bool fit = pattern->element_type == vitrine::GgufType::boolean && pattern->count == n_layer;
+    vitrine::check(fit, vitrine::ErrorKind::bad_file, file.name(), ": ", key(pattern_name), ": expected ", n_layer,
+                   " BOOL, got ", pattern->count, " ", vitrine::gguf_type_name(pattern->element_type));
+    for (std::size_t i = 0; i < n_layer; ++i)
+      if (pattern->bytes[i] == std::byte{0}) shape.layers[i].window = 0;
+  } else if (pattern != nullptr) {
+    const auto period = std::size_t(size(pattern_name));
+    for (std::size_t i = period - 1; i < n_layer; i += period) shape.layers[i].window = 0;
+  }
+  shape.windows_guessed = window > 0 && pattern == nullptr;
+  return shape;
 }
 
 // Of a GGUF file of any architecture, or of a folder with config.json.
 inline KvShape kv_shape(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path)) return shape_of_config(vitrine::read_config(path));
   const auto file = vitrine::GgufFile::open(path);
-  const auto is_known = [&](const auto& known) { return known.name == file.text("general.architecture"); };
-  const auto& known = vitrine::architectures();
-  const bool runs = std::any_of(known.begin(), known.end(), is_known);
-  KvShape shape = runs ? shape_of_config(vitrine::config_from_gguf(file)) : shape_of_header(file);
+  KvShape shape = shape_of_header(file);
+  if (shape.windows_guessed) {  // what the file leaves out, an architecture that the library knows may tell
+    try {
+      shape = shape_of_config(vitrine::config_from_gguf(file));
+    } catch (const vitrine::Error&) {
+    }
+  }
   shape.name = path.filename().string();
   for (const auto& tensor : file.tensors()) {
     shape.n_parameters += double(tensor.dims[0] * tensor.dims[1] * tensor.dims[2] * tensor.dims[3]);

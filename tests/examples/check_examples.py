@@ -10,10 +10,14 @@ adds what it alone promises.
 import json
 import os
 import pty
+import re
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unicodedata
 import unittest
 from pathlib import Path
@@ -197,6 +201,27 @@ class Generate(Common, unittest.TestCase):
         result = run("--model", TINY, "--prompt", "one two three four", "--context", "2", code=1)
         self.assertEqual(len(result.stderr.splitlines()), 1)
 
+    def interrupted(self, *more):
+        """Ctrl-C a little after the program began to listen to it, in the midst of a long prompt."""
+        process = subprocess.Popen([str(PROGRAM), "--model", str(TINY), "--prompt", "one two " * 15000, "--context",
+                                    "100000", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        status = Path(f"/proc/{process.pid}/status")
+        while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) >> (signal.SIGINT - 1) & 1:
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=300)
+        self.assertEqual((process.returncode, errors), (0, ""))
+        return output
+
+    def test_interrupted_prefill(self):
+        result = json.loads(self.interrupted("--json"))
+        self.assertEqual((result["tokens"], result["finish_reason"]), ([], "cancelled"))
+        text = self.interrupted()
+        self.assertIn("0 out (cancelled)", text)
+        self.assertNotIn(self.closing, text)  # there are no times to compare
+
     def test_no_chat_tokens(self):
         self.assertIn("<|im_start|>", run("--model", TINY, "--chat", "hello", code=1).stderr)
 
@@ -284,6 +309,57 @@ class Kv_memory(Common, unittest.TestCase):
         f16 = [row["bytes"] for row in result["kv"] if row["type"] == "F16"]
         per_layer = result["f16_bytes_per_token"] / 7
         self.assertEqual(f16, [4 * 7 * per_layer, (100 + 6 * 8) * per_layer])
+
+    def header(self, folder, **values):
+        """A GGUF file of metadata alone, of an architecture that nobody has: integers, lists of them, truth values."""
+        text = lambda s: struct.pack("<Q", len(s)) + s.encode()
+        pairs = [("general.architecture", 8, text("cathedral"))]
+        for name, value in values.items():
+            key = "cathedral." + name.replace("__", ".")
+            if isinstance(value, list):
+                kind, code = (7, "?") if isinstance(value[0], bool) else (5, "i")
+                pairs.append((key, 9, struct.pack(f"<IQ{len(value)}{code}", kind, len(value), *value)))
+            else:
+                pairs.append((key, 4, struct.pack("<I", value)))
+        path = Path(folder) / "cathedral.gguf"
+        path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs)) +
+                         b"".join(text(key) + struct.pack("<I", kind) + data for key, kind, data in pairs))
+        return path
+
+    def f16_bytes(self, *lengths, **values):
+        with tempfile.TemporaryDirectory() as folder:
+            path = self.header(folder, **values)
+            arguments = ("--model", path, "--length", ",".join(map(str, lengths)), "--batch", "1")
+            text = run(*arguments).stdout
+            self.assertEqual("does not say which layers" in text,
+                             "attention__sliding_window" in values and
+                             "attention__sliding_window_pattern" not in values)
+            return [row["bytes"] for row in json.loads(run(*arguments, "--json").stdout)["kv"] if row["type"] == "F16"]
+
+    def test_any_architecture(self):
+        plain = {"block_count": 4, "embedding_length": 96, "attention__head_count": 6}
+        self.assertEqual(self.f16_bytes(10, **plain), [2 * 4 * 6 * 16 * 2 * 10])
+        self.assertEqual(self.f16_bytes(10, **plain, attention__head_count_kv=2), [2 * 4 * 2 * 16 * 2 * 10])
+        uneven = {**plain, "attention__head_count": [6, 6, 3, 6], "attention__head_count_kv": [2, 0, 1, 6]}
+        self.assertEqual(self.f16_bytes(10, **uneven), [2 * 9 * 16 * 2 * 10])
+        self.assertEqual(self.f16_bytes(10, **uneven, attention__key_length=24, attention__value_length=8),
+                         [9 * (24 + 8) * 2 * 10])
+        window = {**uneven, "attention__sliding_window": 8}
+        one = 2 * 16 * 2
+        self.assertEqual(self.f16_bytes(4, 100, **window), [one * 9 * 4, one * 9 * 8])
+        self.assertEqual(self.f16_bytes(100, **window, attention__sliding_window_pattern=[True, True, True, False]),
+                         [one * (3 * 8 + 6 * 100)])
+        self.assertEqual(self.f16_bytes(100, **window, attention__sliding_window_pattern=3), [one * (8 * 8 + 100)])
+
+    def test_headers_that_say_too_little(self):
+        good = {"block_count": 2, "embedding_length": 96, "attention__head_count": 6}
+        for wrong in ("block_count", "embedding_length", "attention__head_count"):
+            with tempfile.TemporaryDirectory() as folder:
+                for values in ({key: good[key] for key in good if key != wrong}, {**good, wrong: 0},
+                               {**good, wrong: [6, 6, 6]}, {**good, wrong: [0, 0]}):
+                    result = run("--model", self.header(folder, **values), code=1)
+                    self.assertEqual((result.stdout, len(result.stderr.splitlines())), ("", 1), result.stderr)
+                    self.assertIn("cathedral.gguf", result.stderr)
 
     def test_weights_are_not_needed(self):
         with tempfile.TemporaryDirectory() as folder:
