@@ -2,11 +2,13 @@
 """The gate over the library's object files: no instruction may reach a processor that lacks it.
 
     objects.py --list FILE_NAMING_THEM        objects.py --self-test COMPILER FOLDER
+    objects.py --unoptimised COMPILER FOLDER SOURCE FLAG...
 
 In a unit compiled for one instruction set (kernels_<isa>.cpp) every weak symbol must lie in a namespace of that
 instruction set: any other inline function could be the copy that the linker keeps for the whole program, and would
-then crash an older CPU. A baseline unit must hold no wide instruction at all, an AVX2 unit none of AVX-512. And no
-unit may call what prints to the terminal or ends the program.
+then crash an older CPU. Optimisation hides some of them by inlining, so --unoptimised compiles a unit without. A
+baseline unit must hold no wide instruction at all, an AVX2 unit none of AVX-512. And no unit may call what prints to
+the terminal or ends the program.
 """
 import re
 import subprocess
@@ -30,18 +32,23 @@ def isa_of(path):
 
 
 def weak_symbols(path):
+    """But for the pointer to the handler of exceptions, which is no code."""
     for line in run("nm", "--demangle", "--defined-only", path).splitlines():
         match = re.match(r"[0-9a-f]+ ([WwVvu]) (.*)", line)
-        if match:
+        if match and not match[2].startswith("DW.ref."):
             yield match[2]
+
+
+def foreign_weak_symbols(path, isa):
+    own = re.compile(rf"\bvitrine::\w+::{isa}::|\bxsimd_{isa}::")
+    return [f"{Path(path).name}: weak symbol outside of namespace {isa}: {symbol}"
+            for symbol in weak_symbols(path) if not own.search(symbol)]
 
 
 def findings(path):
     found, isa, name = [], isa_of(path), Path(path).name
     if isa:
-        own = re.compile(rf"\bvitrine::\w+::{isa}::|\bxsimd_{isa}::")
-        found += [f"{name}: weak symbol outside of namespace {isa}: {symbol}"
-                  for symbol in weak_symbols(path) if not own.search(symbol)]
+        found += foreign_weak_symbols(path, isa)
     for line in run("nm", "--demangle", "--undefined-only", path).splitlines():
         symbol = line.split(maxsplit=1)[1].split("@")[0]
         if symbol in FORBIDDEN_CALLS:
@@ -87,12 +94,26 @@ def self_test(compiler, folder):
         found = findings(str(case / (name + ".o")))
         if bool(found) != bool(expected) or (expected and not any(expected in finding for finding in found)):
             wrong.append(f"{name} {flags} {text!r}: expected {expected}, found {found}")
+    source = folder / "kernels_avx2.cpp"
+    source.write_text("inline int f(int a) { return a; }\nint g(int a) { return f(a); }\n")
+    if len(unoptimised(compiler, folder, str(source), "-mavx2")) != 1:
+        wrong.append("an inline function of an unoptimised unit should be found")
     return wrong
+
+
+def unoptimised(compiler, folder, source, *flags):
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = str(folder / (Path(source).name + ".o"))
+    run(compiler, "-O0", *flags, "-c", source, "-o", path)
+    return foreign_weak_symbols(path, isa_of(source))
 
 
 def main():
     if sys.argv[1] == "--self-test":
         found = self_test(sys.argv[2], Path(sys.argv[3]))
+    elif sys.argv[1] == "--unoptimised":
+        found = unoptimised(*sys.argv[2:])
     else:
         objects = Path(sys.argv[2]).read_text().split("\n")[:-1]
         kinds = {isa_of(path) for path in objects}

@@ -1,7 +1,8 @@
 // Element types of weights and caches, and the quantised block formats as plain structs.
 //
 // The numbers of the enumeration are GGUF's tensor type ids (ggml documentation, docs/gguf.md); sizes and field orders
-// of the blocks are those of the file format. Only types and constants here: ISA units include this file.
+// of the blocks are those of the file format. Only types, constants and always-inlined functions here: ISA units
+// include this file.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +73,7 @@ struct DTypeInfo {
   std::uint32_t block_bytes;
 };
 
-constexpr DTypeInfo dtype_info(DType type) {
+VITRINE_FORCE_INLINE constexpr DTypeInfo dtype_info(DType type) {
   switch (type) {
     case DType::f32: return {"F32", 1, 4};
     case DType::f16: return {"F16", 1, 2};
@@ -89,10 +90,12 @@ constexpr DTypeInfo dtype_info(DType type) {
   return {nullptr, 0, 0};
 }
 
-constexpr bool is_float_type(DType type) { return dtype_info(type).block_len == 1; }
+VITRINE_FORCE_INLINE constexpr bool is_float_type(DType type) { return dtype_info(type).block_len == 1; }
 
 // Length of the blocks in which an activation is quantised for this weight type: 32, or 256 for the K formats; 0 for
 // float weights, whose activations stay F32.
-constexpr std::uint32_t activation_block(DType type) { return is_float_type(type) ? 0 : dtype_info(type).block_len; }
+VITRINE_FORCE_INLINE constexpr std::uint32_t activation_block(DType type) {
+  return is_float_type(type) ? 0 : dtype_info(type).block_len;
+}
 
 VITRINE_NAMESPACE_END

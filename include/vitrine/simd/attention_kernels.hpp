@@ -35,12 +35,16 @@ struct AttentionRows {
 
 inline constexpr std::int64_t attention_max_rows = 96;
 
-constexpr std::int64_t attention_padded(std::int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
+VITRINE_FORCE_INLINE constexpr std::int64_t attention_padded(std::int64_t head_dim) {
+  return (head_dim + 15) / 16 * 16;
+}
 // Floats of one row's result of one span: the mix [attention_padded(head_dim)], the maximum, the sum, padding.
-constexpr std::int64_t attention_partial_floats(std::int64_t head_dim) { return attention_padded(head_dim) + 16; }
+VITRINE_FORCE_INLINE constexpr std::int64_t attention_partial_floats(std::int64_t head_dim) {
+  return attention_padded(head_dim) + 16;
+}
 // Floats that a call needs as scratch, 64-byte aligned: packed queries and running results of all rows; scores and mix
 // of one group of rows (16 at most); a span of V for widths that are no whole vectors.
-constexpr std::int64_t attention_scratch_floats(std::int64_t head_dim) {
+VITRINE_FORCE_INLINE constexpr std::int64_t attention_scratch_floats(std::int64_t head_dim) {
   const std::int64_t padded = attention_padded(head_dim);
   return attention_max_rows * 2 * padded + 16 + 16 * (272 + padded) + (head_dim % 16 == 0 ? 0 : 256 * padded);
 }
