@@ -117,6 +117,8 @@ PLACES = [
     (r"<cpuid\.h>|\b__get_cpuid\w*|\b_?xgetbv\b", r"simd/cpu_probe.*\.hpp", "questions to the CPU: simd/cpu_probe"),
     (r"\bEigen\b", r"ops/reference.*\.hpp", "Eigen belongs into ops/reference"),
     (r"\bnlohmann\b", r".*\.inl\.hpp", "JSON stays out of public headers"),
+    (r"<pcre2\.h>|\bpcre2_\w+", r"text/pattern\.inl\.hpp", "PCRE2 belongs into text/pattern"),
+    (r"<utf8proc\.h>|\butf8proc_\w+", r"text/unicode\.inl\.hpp", "utf8proc belongs into text/unicode"),
     (r"<regex>|\bstd::w?regex\b", None, "std::regex recurses on the input's length and knows no Unicode"),
     (r"\bstd::\w+_distribution\b|\bstd::mt19937|\bstd::rand\b", None,
      "random numbers come from our own generator, the same on every machine"),

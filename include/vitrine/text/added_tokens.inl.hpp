@@ -2,8 +2,6 @@
 // rules for white space and words are kept even where they are odd, since ids must be the same. For bodies only.
 #pragma once
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <bitset>
 #include <string_view>
@@ -11,6 +9,7 @@
 
 #include "vitrine/text/pattern.hpp"
 #include "vitrine/text/tokenizer_spec.hpp"
+#include "vitrine/text/unicode.inl.hpp"
 #include "vitrine/text/utf8.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -37,20 +36,7 @@ inline bool is_word(std::string_view character) {
   const auto in = [&](std::uint32_t first, std::uint32_t last) { return code >= first && code <= last; };
   if (in(0x200C, 0x200D) || in(0x24B6, 0x24E9)) return true;  // letters in circles, in squares
   if (in(0x1F130, 0x1F149) || in(0x1F150, 0x1F169) || in(0x1F170, 0x1F189)) return true;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC: return true;
-    default: return false;
-  }
+  return unicode::is_letter_mark_digit_or_connector(code);
 }
 
 class Matcher {
