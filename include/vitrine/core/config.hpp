@@ -1,12 +1,14 @@
 // Version, namespaces and the switches that hold for every file of the library.
 //
-// Everything lives in `vitrine::<inline namespace>`. The inline namespace carries the version, and in header-only mode
-// the instruction set as well, because two translation units built with different -m flags must never share an inline
-// function.
+// Everything lives in `vitrine::<inline namespace>`, which carries the version. There are two ways of use:
 //
-//   VITRINE_HEADER_ONLY  every body is compiled into the including unit, for the instruction set of that unit's own
-//   flags (otherwise)          bodies are compiled once into the library; kernels exist once per instruction set (see
-//   simd/)
+//   VITRINE_HEADER_ONLY  every body is compiled into the including unit, for the instruction set of that unit's flags
+//   (otherwise)          bodies are compiled once into the library; kernels exist once per instruction set (see simd/)
+//
+// Compile all header-only units of one program with the same -m flags, and all or none with -fopenmp: the linker keeps
+// one copy of an inline function, whichever unit it comes from. As a net, the inline namespace also names the kernels'
+// instruction set, whether AVX and BMI2 are used in between, and who runs the threads. Units that differ in these share
+// nothing (and cannot hand each other objects); other -m flags are not told apart.
 #pragma once
 
 #define VITRINE_VERSION_MAJOR 0
@@ -21,8 +23,6 @@
 
 #ifdef VITRINE_HEADER_ONLY
 #define VITRINE_INLINE inline
-// Units of one program should all be compiled with the same -m flags and the same choice of threads. Those that are not
-// get namespaces of their own as far as the names below tell them apart.
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && \
     defined(__AVX512VNNI__)
 #define VITRINE_ABI_ISA avx512vnni
@@ -34,18 +34,23 @@
 #define VITRINE_ABI_ISA scalar
 #endif
 #ifdef __AVX__
-#define VITRINE_ABI_ENCODING vex
+#define VITRINE_ABI_VECTOR avx
 #else
-#define VITRINE_ABI_ENCODING sse
+#define VITRINE_ABI_VECTOR sse
+#endif
+#ifdef __BMI2__
+#define VITRINE_ABI_SCALAR bmi2
+#else
+#define VITRINE_ABI_SCALAR plain
 #endif
 #if defined(_OPENMP) && !defined(VITRINE_STD_THREADS)
 #define VITRINE_ABI_THREADS openmp
 #else
 #define VITRINE_ABI_THREADS threads
 #endif
-#define VITRINE_ABI_JOIN_(isa, encoding, threads) v0_1_header_only_##isa##_##encoding##_##threads
-#define VITRINE_ABI_JOIN(isa, encoding, threads) VITRINE_ABI_JOIN_(isa, encoding, threads)
-#define VITRINE_ABI VITRINE_ABI_JOIN(VITRINE_ABI_ISA, VITRINE_ABI_ENCODING, VITRINE_ABI_THREADS)
+#define VITRINE_ABI_PASTE(isa, vector, scalar, threads) v0_1_header_only_##isa##_##vector##_##scalar##_##threads
+#define VITRINE_ABI_JOIN(isa, vector, scalar, threads) VITRINE_ABI_PASTE(isa, vector, scalar, threads)
+#define VITRINE_ABI VITRINE_ABI_JOIN(VITRINE_ABI_ISA, VITRINE_ABI_VECTOR, VITRINE_ABI_SCALAR, VITRINE_ABI_THREADS)
 #else
 #define VITRINE_INLINE
 #define VITRINE_ABI v0_1
