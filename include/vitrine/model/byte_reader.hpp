@@ -1,8 +1,10 @@
 // The one reader of binary files: a cursor over bytes that cannot leave them.
 //
 // Every read names the field it is for, so that a short or lying file ends in a message such as
-//   model.gguf: truncated at offset 24 while reading metadata key length (wanted 8 bytes, 3 left; is the download
-//   complete?)
+//
+//   model.gguf: truncated at offset 24 while reading metadata key length
+//               (wanted 8 bytes, 3 left; is the download complete?)
+//
 // The check is always `n <= size - offset`, never `offset + n <= size`, which wraps. After a failure the reader is not
 // used any more: there is no resynchronising with a file that has lied once.
 #pragma once

@@ -9,12 +9,14 @@
 //   o_j  fused multiply-adds over keys ascending
 //   fold  M' = max(M, m_j), a = exp(M - M'), b = exp(m_j - M'), l = fma(l, a, l_j b), o = fma(o, a, o_j b); the first
 //         span with a visible key is copied, spans without one are skipped
-// A masked key enters no maximum, no sum and no mix. The span is the only numeric unit: prefill in any chunks, decode,
-// any number of threads and any instruction set give the same bits. Keys and values are read as the cache stores them.
+// A masked key enters no maximum, no sum and no mix. (Keys are scored sixteen at a time, so its score is computed where
+// a neighbour is visible, and thrown away; its value is never multiplied.) The span is the only numeric unit: prefill
+// in any chunks, decode, any number of threads and any instruction set give the same bits. Keys and values are read as
+// the cache stores them.
 //
-// What runs: with enough rows, one task per K/V head and tile of at most 96 query rows (a token's heads of one group
-// are rows of the same tile, so each K/V tile is read once for all of them). With few rows (decode), one task per K/V
-// head and span, then a barrier, then the fold.
+// What runs: with enough rows, one task per K/V head and tile of attention_max_rows query rows or fewer (a token's
+// heads of one group are rows of the same tile, so each K/V tile is read once for all of them). With few rows (decode),
+// one task per K/V head and span, then a barrier, then the fold.
 #pragma once
 
 #include <cstdint>

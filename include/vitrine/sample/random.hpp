@@ -4,7 +4,9 @@
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011): ten rounds, each
 // of two 32 x 32 -> 64 bit multiplications whose halves are mixed with the key, which itself steps by fixed odd
 // constants.
+//
 //   key = the seed        counter = (position, stream)
+//
 // tests/sample/test_random.cpp holds the paper's known answers.
 #pragma once
 

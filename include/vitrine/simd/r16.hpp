@@ -22,9 +22,8 @@
 //
 //   nibbles[256]     byte 64 s + 4 r + i: row r, low nibble = value 4 s + i, high nibble = value 16 + 4 s + i
 //   fifth bits[64]   byte 4 r + i: bit s is the fifth bit of row r's value 4 s + i
-//   scales[192]      three times [16 rows][4 bytes]: byte i holds the low four bits of scale i, high nibble: scale i +
-//   4;
-//                    the same for the minima; the upper two bits of scale i, scale i + 4, min i, min i + 4
+//   scales[192]      three times [16 rows][4 bytes]: byte i holds the low four bits of scale i, high nibble: scale
+//                    i + 4; the same for the minima; the upper two bits of scale i, scale i + 4, min i, min i + 4
 #pragma once
 
 #include <cstddef>
