@@ -2,12 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <fstream>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "vitrine/cache/contiguous.hpp"
+#include "vitrine/engine/available_memory.hpp"
 #include "vitrine/engine/session.hpp"
 #include "vitrine/ops/elementwise.hpp"
 
@@ -16,22 +15,6 @@ VITRINE_NAMESPACE_BEGIN
 namespace session_detail {
 
 inline constexpr std::int64_t max_logit_rows = 16;  // tokens whose logits are kept at a time by prefill_logits
-
-// Memory that could be had without swapping, in bytes: what the system has left, or what the cgroup's limit leaves if
-// that is less; 0 if neither says.
-VITRINE_INLINE std::size_t available_memory() {
-  std::size_t available = 0, limit = 0, used = 0, kibibytes = 0;
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  while (file >> key >> kibibytes && std::getline(file, unit))
-    if (key == "MemAvailable:") available = kibibytes * 1024;
-  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
-  if (limit_file >> limit && used_file >> used) {  // "max" is no number: no limit
-    const std::size_t left = limit > used ? limit - used : 1;
-    available = available == 0 ? left : (std::min)(available, left);
-  }
-  return available;
-}
 
 VITRINE_INLINE ContiguousCache make_cache(const KvLayout& layout, std::int64_t n_context) {
   const auto wanted = std::size_t(KvLayout::blocks_for(n_context)) * layout.block_bytes();
