@@ -16,6 +16,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/huge_pages.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -29,6 +30,7 @@ class AlignedBytes {
     if (n_bytes == 0) return;
     data_ = static_cast<std::byte*>(::operator new (n_bytes, std::align_val_t{tensor_alignment}, std::nothrow));
     check(data_ != nullptr, ErrorKind::out_of_memory, "cannot allocate ", n_bytes, " bytes");
+    advise_huge_pages(data_, n_bytes);
     if (zeroed) std::memset(data_, 0, n_bytes);
   }
   AlignedBytes(AlignedBytes&& other) noexcept

@@ -1,0 +1,21 @@
+// Asks the system to back large memory with large pages, where it does so on request only.
+//
+// Weights and caches are read in long strides; with 4 KB pages every other piece of a KV cache costs a walk through the
+// page tables, and in a virtual machine through two sets of them. Measured with SmolLM2-135M at 3,000 tokens of
+// context: 12 to 17 % more tokens per second, 5 % with an empty cache. Only advice: nothing depends on its being taken.
+#pragma once
+
+#include <cstddef>
+
+#include "vitrine/core/config.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+// For the whole 2 MB pages within [data, data + n_bytes); less than 4 MB is left alone. Call it before the first touch.
+void advise_huge_pages(void* data, std::size_t n_bytes) noexcept;
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/core/huge_pages.inl.hpp"
+#endif

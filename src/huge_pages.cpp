@@ -1,0 +1,1 @@
+#include "vitrine/core/huge_pages.inl.hpp"
