@@ -13,13 +13,14 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace attention_detail {
 
-// How many accumulators of sixteen lanes stay in registers, and how many rows a group has.
+// How many accumulators of sixteen lanes are worth having, how many rows a group has, how many registers a value takes.
+// AVX2 has room for six beside a group's one panel, but six as 3 x 2 would leave one register too few: hence five.
 #if VITRINE_ISA_LEVEL >= 2
-constexpr int max_accumulators = 24, group_rows = 12;
+constexpr int max_accumulators = 24, group_rows = 12, registers_of_lanes = 1;
 #elif VITRINE_ISA_LEVEL == 1
-constexpr int max_accumulators = 6, group_rows = 6;
+constexpr int max_accumulators = 5, group_rows = 6, registers_of_lanes = 2;
 #else
-constexpr int max_accumulators = 4, group_rows = 4;
+constexpr int max_accumulators = 4, group_rows = 4, registers_of_lanes = 4;
 #endif
 constexpr std::int64_t span_keys = 256, block_keys = 64, panel_keys = 16;
 
@@ -73,6 +74,27 @@ VITRINE_FORCE_INLINE void repeat(F f) {
   repeat_each(f, std::make_integer_sequence<int, n>{});
 }
 
+// sum[r][c] = fma(row(r), column(c), sum[r][c]) for all r, c; the smaller side is held in registers while the other one
+// streams by. The order of the sums' chains does not depend on it.
+template <int R, int C, class Row, class Column>
+VITRINE_FORCE_INLINE void multiply_all(f32x16 (&sum)[R][C], Row row, Column column) {
+  if constexpr (R < C * registers_of_lanes) {
+    f32x16 rows[R];
+    repeat<R>([&]<int r>() { rows[r] = row(r); });
+    repeat<C>([&]<int c>() {
+      const f32x16 a = column(c);
+      repeat<R>([&]<int r>() { sum[r][c] = fma(rows[r], a, sum[r][c]); });
+    });
+  } else {
+    f32x16 columns[C];
+    repeat<C>([&]<int c>() { columns[c] = column(c); });
+    repeat<R>([&]<int r>() {
+      const f32x16 a = row(r);
+      repeat<C>([&]<int c>() { sum[r][c] = fma(a, columns[c], sum[r][c]); });
+    });
+  }
+}
+
 // Groups of rows come in these sizes only, to keep the number of compiled tiles down.
 constexpr bool is_group_size(int n) { return n == 1 || n == 2 || n == 3 || n == 4 || n == 6 || n == 8 || n == 12; }
 
@@ -115,12 +137,9 @@ VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, const type
   repeat<R>([&]<int r>() { repeat<P>([&]<int p>() { sum[r][p] = zero(); }); });
   const auto step = [&](std::int64_t d) __attribute__((always_inline)) {
     ask_for<Element, 16 * P>(ahead + d * 16 * P);
-    f32x16 key[P];
-    repeat<P>([&]<int p>() { key[p] = Element::read(k + (p * head_dim + d) * 16); });
-    repeat<R>([&]<int r>() {
-      const f32x16 query = broadcast(q[d * R + r]);
-      repeat<P>([&]<int p>() { sum[r][p] = fma(query, key[p], sum[r][p]); });
-    });
+    multiply_all<R, P>(
+        sum, [&](int r) __attribute__((always_inline)) { return broadcast(q[d * R + r]); },
+        [&](int p) __attribute__((always_inline)) { return Element::read(k + (p * head_dim + d) * 16); });
   };
 #ifdef VITRINE_REVERSED_SUMMATION  // a deliberate fault, to see the tests of bit equality fail
   for (std::int64_t d = 0; d < head_dim; ++d) step(R > 4 ? head_dim - 1 - d : d);
@@ -149,12 +168,9 @@ VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, co
     const typename Element::Type *v = pieces[i].v + column, *ahead = pieces[i].ahead + column;
     for (std::int64_t n = pieces[i].n_keys; n > 0; --n) {
       ask_for<Element, 16 * C>(ahead);
-      f32x16 value[C];
-      repeat<C>([&]<int c>() { value[c] = Element::read(v + 16 * c); });
-      repeat<R>([&]<int r>() {
-        const f32x16 weight = broadcast(weights[r * stride]);
-        repeat<C>([&]<int c>() { sum[r][c] = fma(weight, value[c], sum[r][c]); });
-      });
+      multiply_all<R, C>(
+          sum, [&](int r) __attribute__((always_inline)) { return broadcast(weights[r * stride]); },
+          [&](int c) __attribute__((always_inline)) { return Element::read(v + 16 * c); });
       v += v_stride;
       ahead += v_stride;
       ++weights;
