@@ -1,31 +1,6 @@
 // No allocation per generated token: operator new is counted while a session decodes and a sampler draws.
-// Not under sanitizers, which bring allocators of their own.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "support/counted_allocations.hpp"
 #include "support/models.hpp"
-
-namespace {
-std::atomic<std::int64_t> n_allocations{0};
-
-void* counted(std::size_t size, std::size_t alignment) {
-  ++n_allocations;
-  void* memory = alignment > alignof(std::max_align_t)
-                     ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
-                     : std::malloc(size ? size : 1);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size, 1); }
-void* operator new(std::size_t size, std::align_val_t alignment) { return counted(size, std::size_t(alignment)); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 using namespace support;
 
@@ -44,4 +19,20 @@ TEST_CASE("decoding and sampling allocate nothing per token") {
   }
 }
 
-#endif
+TEST_CASE("streamed text allocates nothing, however long the pieces are") {
+  TokenizerSpec spec;
+  for (int byte = 0; byte < 256; ++byte) spec.tokens.push_back({std::string(1, char(byte)), TokenKind::normal});
+  spec.tokens.push_back({std::string(60, 'x'), TokenKind::normal});
+  StreamDecoder decoder{Tokenizer(spec)};
+  std::string text;
+  text.reserve(1000);
+  decoder.push(256, text);
+  const auto before = n_allocations.load();
+  for (int i = 0; i < 10; ++i) decoder.push(256, text);
+  CHECK(n_allocations.load() == before);
+  CHECK(text == std::string(660, 'x'));
+  if (is_counting) {
+    text.reserve(5000);
+    CHECK(n_allocations.load() == before + 1);  // the counter counts
+  }
+}

@@ -46,7 +46,8 @@ TEST_CASE("a session's defaults and limits") {
        std::vector<std::pair<SessionOptions, std::string>>{{{.n_context = -1}, "n_context"},
                                                            {{.n_threads = -2}, "n_threads"},
                                                            {{.chunk = 0}, "chunk"},
-                                                           {{.kv_type = DType::q8_0}, "Q8_0"}}) {
+                                                           {{.kv_type = DType::q8_0}, "Q8_0"},
+                                                           {{.kv_type = DType(999)}, "unknown"}}) {
     const auto error = error_of([&, &o = options] { Session refused(tiny(), o); });
     CHECK(error.kind() == ErrorKind::bad_argument);
     CHECK_THAT(error.what(), Contains(named));
@@ -287,4 +288,23 @@ TEST_CASE("a batch that contradicts itself, the model or its memory is refused b
   refuses({1, 2}, {layout, nullptr, 0, 0, 2}, {2}, "0 to 1");
   refuses({1, 2}, {layout, nullptr, 0, 0, 2}, {0, 1}, "[2, 384]");
   refuses({1, 2}, {nullptr, nullptr, 0, 0, 2}, {1}, "cache");
+}
+
+TEST_CASE("a call during another call of the same session is refused and undoes nothing else") {
+  Session session(tiny(), {.n_context = 64, .chunk = 8});
+  const auto error =
+      error_of([&] { session.prefill(some_tokens(20), {}, [&](const ProgressEvent&) { session.reset(); }); });
+  CHECK(error.kind() == ErrorKind::bad_argument);
+  CHECK_THAT(error.what(), Contains("one call at a time"));
+  CHECK(session.length() == 0);
+  CHECK(error_of([&] { session.prefill_logits(some_tokens(3), {}); }).kind() == ErrorKind::bad_argument);
+  Session fresh(tiny(), {.n_context = 64});
+  const auto expected = copy(fresh.prefill(some_tokens(20)));
+  CHECK(same_bits(session.prefill(some_tokens(20)), expected));
+}
+
+TEST_CASE("refused memory is an Error that says for what") {
+  const auto error = error_of([] { naming_memory([]() -> int { throw std::bad_alloc(); }, "a thing of ", 7); });
+  CHECK(error.kind() == ErrorKind::out_of_memory);
+  CHECK_THAT(error.what(), Contains("a thing of 7"));
 }

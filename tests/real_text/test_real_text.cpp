@@ -31,11 +31,11 @@ void check_prompts(const Tokenizer& tokenizer, const std::string& reference) {
     CHECK(tokenizer.decode(ids, !prompt["parse_special"].get<bool>()) == text);
 
     const auto continuation = prompt["greedy_48"].get<std::vector<Token>>();
-    CHECK(tokenizer.decode(continuation) == prompt["greedy_48_text"]);
+    CHECK(tokenizer.decode(continuation, false) == prompt["greedy_48_text"]);
     StreamDecoder stream(tokenizer, false);
     std::string streamed;
     for (const Token id : continuation) streamed += stream.push(id);
-    CHECK(streamed + stream.finish() == tokenizer.decode(continuation));
+    CHECK(streamed + stream.finish() == tokenizer.decode(continuation, false));
   }
   CHECK(n_prompts == 4);
 }

@@ -40,7 +40,7 @@ TEST_CASE("malformed UTF-8 loses nothing") {
       const auto ids = tokenizer.encode(text, {.add_special = false, .n_replaced = &n_replaced});
       CHECK(tokenizer.decode_bytes(ids) == text);
       CHECK(n_replaced == 0);
-      CHECK(tokenizer.decode(ids) == utf8::to_valid(text));
+      CHECK(tokenizer.decode(ids, false) == utf8::to_valid(text));
     }
   // What a vocabulary cannot say at all is counted.
   auto without = byte_level({});
@@ -72,7 +72,7 @@ TEST_CASE("random bytes come back") {
         REQUIRE(utf8::valid_prefix(now) == now.size());
         streamed += now;
       }
-      REQUIRE(streamed + stream.finish() == tokenizer.decode(ids));
+      REQUIRE(streamed + stream.finish() == tokenizer.decode(ids, false));
     }
   }
 }
@@ -82,8 +82,8 @@ TEST_CASE("a NUL is a byte like any other") {
   for (const char* name : {"bpe_gpt2/tokenizer.json", "bpe_llama3/tokenizer.json", "spm_llama/tokenizer.model"}) {
     const Tokenizer tokenizer = load_tokenizer(data("tokenizers/"s + name));
     const auto ids = plain(tokenizer, text);
-    CHECK(tokenizer.decode(ids) == text);
-    CHECK(tokenizer.decode(ids).size() == 5);
+    CHECK(tokenizer.decode(ids, false) == text);
+    CHECK(tokenizer.decode(ids, false).size() == 5);
   }
   const Tokenizer bytes{byte_level({})};
   CHECK(bytes.find("\0"s) == Token(0));
@@ -120,7 +120,7 @@ TEST_CASE("streaming holds back half a character and nothing else") {
   StreamDecoder decoder(tokenizer);
   decoder.push(smile_1);
   CHECK(decoder.pending() == "\xF0\x9F");
-  CHECK(tokenizer.decode(std::vector<Token>{smile_1}) == "\uFFFD");
+  CHECK(tokenizer.decode(std::vector<Token>{smile_1}, false) == "\uFFFD");
   CHECK(tokenizer.decode_bytes(std::vector<Token>{smile_1}) == "\xF0\x9F");
 }
 

@@ -184,7 +184,7 @@ TEST_CASE("tokenizer.json changed anywhere is an error or a tokenizer, never a c
       try {
         const Tokenizer tokenizer{tokenizer_spec_from_json(text, "changed")};
         ++n_good;
-        tokenizer.decode(tokenizer.encode("the <|eot_id|>", {.parse_special = true}));
+        tokenizer.decode(tokenizer.encode("the <|eot_id|>", {.parse_special = true}), false);
       } catch (const Error&) {
         ++n_errors;
       }
@@ -224,7 +224,7 @@ TEST_CASE("tokenizer.model cut or changed anywhere is an error or a tokenizer, n
     for (int k = 0; k < 1 + round % 3; ++k) bytes[random() % bytes.size()] = char(random());
     try {
       const auto tokenizer = load(bytes);
-      tokenizer.decode(tokenizer.encode("Hello <s> w\xFForld"));
+      tokenizer.decode(tokenizer.encode("Hello <s> w\xFForld"), false);
     } catch (const Error&) {
     }
   }
@@ -263,7 +263,7 @@ TEST_CASE("tokenizer_config.json adds what it says") {
   CHECK(configured.encode("").size() == 1);
   CHECK(configured.end_tokens() == std::vector<Token>{413, 415});
   CHECK(configured.n_vocab() == 512);  // as many as the embedding has rows
-  CHECK(configured.decode(std::vector<Token>{500}).empty());
+  CHECK(configured.decode(std::vector<Token>{500}, false).empty());
   CHECK(configured.find("<x>") == Token(416));
   CHECK(parsed(configured, "<x>") == std::vector<Token>{416});
   CHECK(configured.chat_template() == "d");

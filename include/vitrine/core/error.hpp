@@ -4,9 +4,11 @@
 // prints, exits or aborts; what fails is said by throwing Error.
 #pragma once
 
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "vitrine/core/config.hpp"
 
@@ -45,6 +47,20 @@ template <class... Parts>
 void check(bool condition, ErrorKind kind, const Parts&... parts) {
   if (!condition) [[unlikely]]
     throw Error(kind, concat(parts...));
+}
+
+// Runs `action`; memory that is refused in it becomes an Error that says for what, so that no std::bad_alloc leaves the
+// library.
+template <class Action, class... Parts>
+decltype(auto) naming_memory(Action&& action, const Parts&... parts) {
+  try {
+    return std::forward<Action>(action)();
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::out_of_memory, concat(parts..., ": not enough memory"));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::out_of_memory) throw;
+    throw Error(ErrorKind::out_of_memory, concat(parts..., ": ", error.what()));
+  }
 }
 
 VITRINE_NAMESPACE_END

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <exception>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -52,6 +53,23 @@ VITRINE_INLINE void run_guarded(void (*call)(void*, Worker&), void* context, Sha
   }
 }
 
+// `n_threads` threads that run body(id), id from 1 on. If one is refused, `let_go` must make those that run end.
+template <class Body, class LetGo>
+std::vector<std::thread> start_threads(int n_threads, Body body, LetGo let_go) {
+  std::vector<std::thread> threads;
+  try {
+    threads.reserve(std::size_t(n_threads));
+    for (int id = 1; id <= n_threads; ++id) threads.emplace_back(body, id);
+  } catch (const std::exception& refused) {  // std::system_error or std::bad_alloc
+    const std::size_t n_started = threads.size() + 1;
+    let_go();
+    for (auto& thread : threads) thread.join();
+    throw Error(ErrorKind::out_of_memory, concat("n_threads: only ", n_started, " of ", n_threads + 1,
+                                                 " threads could be started (", refused.what(), ")"));
+  }
+  return threads;
+}
+
 }  // namespace parallel_detail
 
 struct Team::Impl {
@@ -75,10 +93,14 @@ struct Team::Impl {
     }
   }
 
-  ~Impl() {
+  void let_go() {
     leaving = true;
     region.fetch_add(1, std::memory_order_release);
     region.notify_all();
+  }
+
+  ~Impl() {
+    let_go();
     for (auto& thread : threads) thread.join();
   }
 #endif
@@ -89,7 +111,19 @@ VITRINE_INLINE Team::Team(int n_threads) : impl_(std::make_unique<Impl>()) {
         max_threads, ", got ", n_threads);
   impl_->shared.n_threads = n_threads;
 #if !defined(_OPENMP) || defined(VITRINE_STD_THREADS)
-  for (int id = 1; id < n_threads; ++id) impl_->threads.emplace_back([impl = impl_.get(), id] { impl->serve(id); });
+  impl_->threads = parallel_detail::start_threads(
+      n_threads - 1, [impl = impl_.get()](int id) { impl->serve(id); }, [impl = impl_.get()] { impl->let_go(); });
+#else
+  // OpenMP ends the program when it is refused a thread. So try first whether this many can run at once.
+  std::atomic<bool> open{false};
+  const auto let_go = [&] {
+    open = true;
+    open.notify_all();
+  };
+  auto threads = parallel_detail::start_threads(
+      n_threads - 1, [&](int) { open.wait(false); }, let_go);
+  let_go();
+  for (auto& thread : threads) thread.join();
 #endif
 }
 VITRINE_INLINE Team::~Team() = default;

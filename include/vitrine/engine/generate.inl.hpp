@@ -40,10 +40,13 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
   // So that nothing is allocated while tokens come; a very long generation grows a few times instead.
   constexpr std::int64_t most_reserved = 1 << 16;
   const auto expected = std::size_t((std::min)({options_.max_new_tokens, room, most_reserved}));
-  result_.tokens.reserve(expected);
-  result_.text.reserve(32 * expected);
-  text_.reserve(1024);
-  result_.timings.inter_token_seconds.reserve(expected);
+  const auto reserve = [&] {
+    result_.tokens.reserve(expected);
+    result_.text.reserve(32 * expected);
+    result_.timings.inter_token_seconds.reserve(expected);
+    text_.reserve(1024);
+  };
+  naming_memory(reserve, "a generation of ", expected, " tokens");
   result_.timings.load_seconds = session.model().load_seconds();
   result_.timings.prompt_tokens = std::int64_t(prompt_.size());
   result_.seed = sampler_.seed();

@@ -22,11 +22,14 @@ VITRINE_INLINE std::shared_ptr<const Model> Model::load(const std::filesystem::p
   const Stopwatch watch;
   const parallel_detail::DefaultFloatEnvironment environment;  // weights must not depend on the host's rounding mode
   LoadedModel loaded = load_model_files(path, options);
-  Tokenizer tokenizer = load_tokenizer(path, {.extra_end = {}, .n_rows = loaded.config.n_vocab});
-  auto notices = std::move(loaded.notices);
-  Transformer transformer(std::move(loaded));
-  return std::make_shared<const Model>(std::move(transformer), std::move(tokenizer), watch.seconds(),
-                                       std::move(notices));
+  const auto complete = [&] {
+    Tokenizer tokenizer = load_tokenizer(path, {.extra_end = {}, .n_rows = loaded.config.n_vocab});
+    auto notices = std::move(loaded.notices);
+    Transformer transformer(std::move(loaded));
+    return std::make_shared<const Model>(std::move(transformer), std::move(tokenizer), watch.seconds(),
+                                         std::move(notices));
+  };
+  return naming_memory(complete, path.string());
 }
 
 VITRINE_NAMESPACE_END

@@ -6,7 +6,8 @@
 //
 // A session is used by one thread at a time and may be moved; any number of sessions may share a model. The logits it
 // gives are bit-identical for any chunk size, number of threads and instruction set, and with the cache or without.
-// What fails leaves the session as it was before the call.
+// What fails leaves the session as it was before the call. After fork() a child must make sessions with one thread, or
+// use a build with VITRINE_STD_THREADS: OpenMP's threads stay with the parent.
 #pragma once
 
 #include <cstddef>

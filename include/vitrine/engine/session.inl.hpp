@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,23 @@ namespace session_detail {
 
 inline constexpr std::int64_t max_logit_rows = 16;  // tokens whose logits are kept at a time by prefill_logits
 
+// Marks a session as in use while a call runs: calls from a callback of its own, or from a second thread, are refused.
+class InUse {
+ public:
+  explicit InUse(std::atomic<bool>& flag) : flag_(flag) {
+    check(!flag.exchange(true), ErrorKind::bad_argument,
+          "session: expected one call at a time, got a call during another (from its callback or a second thread)");
+  }
+  ~InUse() { flag_ = false; }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
 VITRINE_INLINE ContiguousCache make_cache(const KvLayout& layout, std::int64_t n_context) {
+  layout.check_type();
   const auto wanted = std::size_t(KvLayout::blocks_for(n_context)) * layout.block_bytes();
   const auto available = available_memory();
   check(available == 0 || wanted <= available, ErrorKind::out_of_memory, "a KV cache for n_context = ", n_context,
@@ -50,6 +68,7 @@ struct Session::Impl {
   Tensor<float, 2> logits;    // [1 or max_logit_rows, n_vocab]
   std::vector<Token> tokens;  // the sequence; its K and V are in the cache, unless use_cache is off
   std::int64_t n_passes = 0, n_pass_tokens = 0;
+  std::atomic<bool> in_use{false};
 
   Impl(std::shared_ptr<const Model> shared_model, SessionOptions wanted)
       : model(std::move(shared_model)),
@@ -119,7 +138,9 @@ struct Session::Impl {
 
 VITRINE_INLINE Session::Session(std::shared_ptr<const Model> model, SessionOptions options) {
   check(model != nullptr, ErrorKind::bad_argument, "model: expected one, got a null pointer");
-  impl_ = std::make_unique<Impl>(std::move(model), std::move(options));
+  const auto make = [&] { return std::make_unique<Impl>(std::move(model), options); };
+  impl_ = naming_memory(make, "a session with n_context = ", options.n_context, ", chunk = ", options.chunk,
+                        ", n_threads = ", options.n_threads);
 }
 VITRINE_INLINE Session::~Session() = default;
 VITRINE_INLINE Session::Session(Session&&) noexcept = default;
@@ -127,6 +148,7 @@ VITRINE_INLINE Session& Session::operator=(Session&&) noexcept = default;
 
 VITRINE_INLINE std::span<const float> Session::prefill(std::span<const Token> more, const std::stop_token& stop,
                                                        const Progress& progress) {
+  const session_detail::InUse in_use(impl_->in_use);
   impl_->check_new(more);
   const auto n_before = impl_->tokens.size();
   impl_->tokens.insert(impl_->tokens.end(), more.begin(), more.end());
@@ -140,6 +162,7 @@ VITRINE_INLINE std::span<const float> Session::prefill(std::span<const Token> mo
 }
 
 VITRINE_INLINE std::span<const float> Session::decode(Token token, const std::stop_token& stop) {
+  const session_detail::InUse in_use(impl_->in_use);
   impl_->check_new({&token, 1});
   impl_->tokens.push_back(token);
   impl_->evaluate(impl_->tokens.size() - 1, impl_->options.chunk, false, stop, [](std::int64_t) {});
@@ -147,9 +170,13 @@ VITRINE_INLINE std::span<const float> Session::decode(Token token, const std::st
 }
 
 VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const LogitsObserver& see) {
+  const session_detail::InUse in_use(impl_->in_use);
+  check(bool(see), ErrorKind::bad_argument, "see: expected a function, got an empty one");
   impl_->check_new(more);
   const auto rows = (std::min)(session_detail::max_logit_rows, impl_->options.chunk);
-  if (impl_->logits.shape()[0] < rows) impl_->logits = Tensor<float, 2>({rows, impl_->model->config().n_vocab});
+  const auto n_vocab = impl_->model->config().n_vocab;
+  if (impl_->logits.shape()[0] < rows)
+    impl_->logits = naming_memory([&] { return Tensor<float, 2>({rows, n_vocab}); }, "logits of ", rows, " tokens");
   const auto n_before = impl_->tokens.size();
   impl_->tokens.insert(impl_->tokens.end(), more.begin(), more.end());
   const auto first_new = std::int64_t(n_before);
@@ -161,6 +188,7 @@ VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const L
 }
 
 VITRINE_INLINE void Session::truncate(std::int64_t n_tokens) {
+  const session_detail::InUse in_use(impl_->in_use);
   check(n_tokens >= 0 && n_tokens <= length(), ErrorKind::bad_argument, "truncate: expected 0 to ", length(),
         " tokens, got ", n_tokens);
   impl_->tokens.resize(std::size_t(n_tokens));

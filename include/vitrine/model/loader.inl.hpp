@@ -212,12 +212,11 @@ VITRINE_INLINE void check_model_tensors(const GgufFile& file) {
 }
 
 VITRINE_INLINE LoadedModel load_model_files(const std::filesystem::path& path, const LoadOptions& options) {
-  try {
+  const auto load = [&] {
     if (const auto folder = model_folder(path)) return loader_detail::load_folder(*folder, options);
     return load_gguf(GgufFile::open(path, options.try_map), options);
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::out_of_memory, path.string() + ": not enough memory to load this model");
-  }
+  };
+  return naming_memory(load, path.string());
 }
 
 VITRINE_NAMESPACE_END

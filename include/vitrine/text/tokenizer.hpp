@@ -53,7 +53,7 @@ class Tokenizer {
   // Valid UTF-8; what is none becomes U+FFFD, one for each maximal part of a character. With `skip_special` control
   // tokens give no text. Equal to the concatenation of what a StreamDecoder gives. Throws Error::bad_argument naming
   // index and value of an id outside the vocabulary. Nothing is tidied up: no spaces before punctuation are removed.
-  std::string decode(std::span<const Token> tokens, bool skip_special = false) const;
+  std::string decode(std::span<const Token> tokens, bool skip_special = true) const;
   // The same without replacement: exactly the bytes.
   std::string decode_bytes(std::span<const Token> tokens, bool skip_special = false) const;
 

@@ -70,7 +70,10 @@ inline RopeConfig hf_rope_section(const HfConfig& section, float theta) {
 inline RopeConfig hf_rope(const HfConfig& config, double default_theta = 10000) {
   const float theta = positive(config.name(), "rope_theta", config.find_real("rope_theta").value_or(default_theta));
   auto section = config.find_section("rope_parameters");
-  if (!section) section = config.find_section("rope_scaling");
+  const auto scaling = config.find_section("rope_scaling");
+  check(!section || !scaling, ErrorKind::unsupported, config.name(),
+        ": expected rope_parameters or rope_scaling, got both");
+  if (!section) section = scaling;
   if (section) return hf_rope_section(*section, theta);
   RopeConfig rope;
   rope.theta = theta;

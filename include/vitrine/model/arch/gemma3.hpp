@@ -71,6 +71,8 @@ inline ModelConfig gemma3_from_hf(const HfConfig& file) {
 
   const auto sections = file.find_section("rope_parameters");
   if (sections && sections->has("full_attention")) {  // transformers 5
+    check(!file.find_section("rope_scaling"), ErrorKind::unsupported, file.name(),
+          ": expected rope_parameters or rope_scaling, got both");
     check(sections->has("sliding_attention"), ErrorKind::bad_file, file.name(),
           ": key 'rope_parameters.sliding_attention' is missing");
     finish_gemma3(config, hf_rope_section(*sections->find_section("full_attention"), 1e6f),

@@ -1,0 +1,40 @@
+// Counts what operator new is asked for in this program; include it in one unit of a test program. Sanitizers bring
+// allocators of their own: under them nothing is counted, and is_counting says so.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace support {
+
+inline std::atomic<std::int64_t> n_allocations{0};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool is_counting = false;
+}  // namespace support
+#else
+inline constexpr bool is_counting = true;
+
+inline void* counted_allocation(std::size_t size, std::size_t alignment) {
+  ++n_allocations;
+  void* memory = alignment > alignof(std::max_align_t)
+                     ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+                     : std::malloc(size ? size : 1);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace support
+
+void* operator new(std::size_t size) { return support::counted_allocation(size, 1); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return support::counted_allocation(size, std::size_t(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#endif
