@@ -72,7 +72,7 @@ TEST_CASE("ChatML from segments is the template's rendering") {
     options.add_generation_prompt = test["add_generation_prompt"];
     const auto ids = chatml_prompt(*tokenizer, messages, options);
     CHECK(ids == test["input_ids"].get<std::vector<Token>>());
-    CHECK(tokenizer->decode(ids) == test["rendered"]);
+    CHECK(tokenizer->decode(ids, false) == test["rendered"]);
   }
   // What a user writes changes no special token.
   const std::vector<ChatMessage> harmless = {{"user", "A"}};
