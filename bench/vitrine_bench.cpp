@@ -58,7 +58,9 @@ static example::json to_json(const bench::Machine& machine) {
                        {"threads", machine.n_threads},
                        {"clock_hz", machine.clock_hz},
                        {"read_bytes_per_second", machine.read_bytes_per_second},
-                       {"read_buffer_bytes", machine.read_buffer_bytes}};
+                       {"read_buffer_bytes", machine.read_buffer_bytes},
+                       {"last_level_cache_bytes", machine.last_level_cache_bytes},
+                       {"read_from_cache", machine.read_from_cache()}};
   for (const auto& reader : machine.readers)
     out["readers"].push_back({{"kernel", reader.name}, {"bytes_per_second", reader.bytes_per_second}});
   for (const auto& isa : machine.isas)
@@ -73,6 +75,7 @@ static void print_machine(const bench::Machine& machine) {
   example::Table readers({"read bandwidth, " + scaled(double(machine.read_buffer_bytes), "B"), "rate"});
   for (const auto& reader : machine.readers) readers.row({reader.name, scaled(reader.bytes_per_second, "B/s")});
   readers.print();
+  example::print_wrapped(machine.caution());
   std::cout << '\n';
   example::Table peaks({"peak", "instruction", "rate", "per clock", "off a whole number"}, 2);
   for (const auto& isa : machine.isas) {
@@ -109,12 +112,12 @@ static void run_test(const vitrine::Model& model, vitrine::Session& session, Tes
 
 static std::vector<Test> wanted_tests(const example::Arguments& args) {
   std::vector<Test> tests;
-  for (const double depth : args.numbers("depth", 0, 1 << 24)) {
+  for (const auto depth : args.whole_numbers("depth", 0, 1 << 24)) {
     const auto add = [&](const char* kind, const char* option, bool prefill) {
-      for (const double n : args.numbers(option, 0, 1 << 24)) {
+      for (const auto n : args.whole_numbers(option, 0, 1 << 24)) {
         if (n < 1) continue;
         const auto name = depth > 0 ? concat(kind, n, " @ d", depth) : concat(kind, n);
-        tests.push_back({name, std::int64_t(n), std::int64_t(depth), prefill});
+        tests.push_back({name, n, depth, prefill});
       }
     };
     add("pp", "pp", true);
@@ -126,12 +129,13 @@ static std::vector<Test> wanted_tests(const example::Arguments& args) {
 static void show(const example::Arguments& args) {
   const int threads = args.threads() > 0 ? args.threads() : vitrine::available_threads();
   const int repetitions = args.get<int>("repetitions", 1, 1000);
-  const auto buffer = std::size_t(args.get<int>("buffer", 1, 1 << 20)) << 20;
+  const auto buffer = std::size_t(args.get<int>("buffer", 0, 1 << 20)) << 20;
   auto tests = args.get<bool>("machine_only") ? std::vector<Test>{} : wanted_tests(args);
   const auto model = tests.empty() ? nullptr : example::load_model(args);
   const auto machine = bench::measure_machine({threads, buffer, 5});
   example::json out = {{"machine", to_json(machine)}};
   if (!args.json()) print_machine(machine);
+  example::check_output();
   if (tests.empty()) {
     if (args.json()) example::print_json(out);
     return;
@@ -165,8 +169,8 @@ static void show(const example::Arguments& args) {
                             {"tokens_per_second", n / seconds},
                             {"spread", test.spread()},
                             {"seconds", test.seconds},
-                            {"bytes", test.cost.bytes()},
-                            {"ops", test.cost.ops()},
+                            {"bytes", example::number(test.cost.bytes())},
+                            {"ops", example::number(test.cost.ops())},
                             {"share_of_bandwidth", of_bandwidth},
                             {"share_of_peak", of_peak}});
   }
@@ -186,7 +190,8 @@ int main(int argc, char** argv) {
     add("tg", "numbers of tokens to generate; 0: none", cxxopts::value<std::string>()->default_value("128"), "LIST");
     add("depth", "tokens in the cache before", cxxopts::value<std::string>()->default_value("0"), "LIST");
     add("repetitions", "how often each test runs", cxxopts::value<int>()->default_value("5"), "N");
-    add("buffer", "megabytes read to measure the bandwidth", cxxopts::value<int>()->default_value("512"), "MB");
+    add("buffer", "megabytes read to measure the bandwidth; 0: enough for it",
+        cxxopts::value<int>()->default_value("0"), "MB");
     add("machine_only", "measure the machine, load no model", cxxopts::value<bool>()->default_value("false"));
   };
   return example::run(argc, argv, {"vitrine_bench", "Speed beside the machine's limits", options, show});

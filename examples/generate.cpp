@@ -26,7 +26,6 @@ using vitrine::Token;
 static std::stop_source interrupted;
 
 static std::vector<Token> prompt_tokens(const vitrine::Tokenizer& tokenizer, const example::Arguments& args) {
-  example::expect(!(args.has("chat") && args.has("prompt")), "--chat and --prompt: expected one of them");
   if (args.has("prompt")) return tokenizer.encode(args.get<std::string>("prompt"));
   std::vector<vitrine::ChatMessage> messages;
   if (args.has("system")) messages.push_back({"system", args.get<std::string>("system")});
@@ -41,14 +40,25 @@ static vitrine::SamplingOptions sampling_options(const example::Arguments& args)
                                    .min_p = args.get<double>("min_p"),
                                    .repetition_penalty = args.get<double>("repetition_penalty")};
   if (args.has("seed")) options.seed = args.get<std::uint64_t>("seed");
-  vitrine::check_sampling(options);  // before the model is loaded
+  vitrine::check_sampling(options);
   if (!args.get<bool>("do_sample")) options.temperature = 0;
   return options;
 }
 
+// What cannot be meant together, or would have no effect.
+static void check_combination(const example::Arguments& args) {
+  example::expect(!(args.has("chat") && args.has("prompt")), "--chat and --prompt: expected one of them, got both");
+  example::expect(!(args.has("system") && args.has("prompt")),
+                  "--system: expected with --chat, got it with --prompt, which is continued as it stands");
+  for (const char* name : {"temperature", "top_k", "top_p", "min_p", "seed"})
+    example::expect(!args.has(name) || args.get<bool>("do_sample"),
+                    vitrine::concat("--", name, ": expected with --do_sample, got it without, where nothing is drawn"));
+}
+
 static void generate(const example::Arguments& args) {
   vitrine::GenerateOptions options;
-  options.sampling = sampling_options(args);
+  options.sampling = sampling_options(args);  // this and the next: before the model is loaded
+  check_combination(args);
   options.max_new_tokens = args.get<std::int64_t>("max_new_tokens", 1, 1 << 30);
   options.ignore_end = args.get<bool>("ignore_eos");
   const auto model = example::load_model(args);
@@ -60,8 +70,11 @@ static void generate(const example::Arguments& args) {
   // Ctrl-C ends the text, not the report. (Without callbacks a stop request is only an atomic store.)
   std::signal(SIGINT, [](int) { interrupted.request_stop(); });
   auto generation = vitrine::generate(session, prompt, options);
-  for (const auto& token : generation)
-    if (!args.json()) std::cout << token.text << std::flush;
+  for (const auto& token : generation) {
+    if (args.json()) continue;
+    std::cout << token.text;
+    example::check_output();  // nobody waits for a text that cannot be written: this ends it
+  }
   const auto& result = generation.result();
   const auto& timings = result.timings;
 

@@ -16,21 +16,34 @@
 #include "common/program.hpp"
 #include "common/table.hpp"
 
-using example::KvShape, example::fixed, example::grouped, example::scaled, vitrine::concat;
+using example::KvShape, example::fixed, example::grouped, example::number, example::scaled, vitrine::concat;
 
 struct ValueType {
   const char* name;
   double bytes;
 };
+static constexpr std::int64_t most_tokens = 1'000'000'000'000;
 // INT8 and INT4 by the formula: without the scales that such a cache stores as well.
 static const ValueType value_types[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"INT8", 1}, {"INT4", 0.5}};
 
 static KvShape given_shape(const example::Arguments& args) {
-  const auto n = args.numbers("shape", 1, 1e6);
-  example::expect(n.size() == 4, "--shape: expected n_layer,n_head,n_kv_head,head_dim");
-  const auto window = args.get<double>("window", 0, 1e12);
-  return {"a model of the given shape", n[1], n[2], n[3],
-          std::vector<KvShape::Layer>(std::size_t(n[0]), {n[2], window})};
+  const auto n = args.whole_numbers("shape", 1, 1'000'000);
+  example::expect(n.size() == 4, concat("--shape: expected n_layer,n_head,n_kv_head,head_dim, got '",
+                                        args.get<std::string>("shape"), "'"));
+  example::expect(n[1] % n[2] == 0,
+                  concat("--shape: expected n_head as a multiple of n_kv_head, got ", n[1], " and ", n[2]));
+  const auto window = double(args.whole_number("window", 0, most_tokens));
+  return {"a model of the given shape", double(n[1]), double(n[2]), double(n[3]),
+          std::vector<KvShape::Layer>(std::size_t(n[0]), {double(n[2]), window})};
+}
+
+static KvShape wanted_shape(const example::Arguments& args) {
+  if (!args.has("shape")) {
+    example::expect(!args.has("window"), "--window: expected with --shape, got it without; a model states its own");
+    return example::kv_shape(args.model());
+  }
+  example::expect(!args.has("model"), "--shape and --model: expected one of them, got both");
+  return given_shape(args);
 }
 
 // The formula, for one sequence. What lies behind a window is seen by no later query and need not be kept.
@@ -42,32 +55,34 @@ static double kv_bytes(const KvShape& shape, double value_bytes, double length, 
 }
 
 static void show(const example::Arguments& args) {
-  const KvShape shape = args.has("shape") ? given_shape(args) : example::kv_shape(args.model());
-  const auto lengths = args.numbers("length", 1, 1e12), batches = args.numbers("batch", 1, 1e9);
-  const double parameters = args.get<double>("parameters", 1, 1e15), longest = lengths.back();
-  const double n_layer = double(shape.layers.size()), per_token = kv_bytes(shape, 2, 1);
+  const auto lengths = args.whole_numbers("length", 1, most_tokens);
+  const auto batches = args.whole_numbers("batch", 1, 1'000'000'000);
+  const auto parameters = double(args.whole_number("parameters", 1, 1'000'000'000'000'000));
+  const KvShape shape = wanted_shape(args);
+  const auto longest = double(*std::max_element(lengths.begin(), lengths.end()));
+  const double per_token = kv_bytes(shape, 2, 1);
   const auto n_windowed = std::count_if(shape.layers.begin(), shape.layers.end(), [](auto& l) { return l.window > 0; });
   example::json out = {{"model", shape.name},
-                       {"n_layer", n_layer},
-                       {"n_head", shape.n_head},
-                       {"n_kv_head", shape.n_kv_head},
-                       {"head_dim", shape.head_dim},
+                       {"n_layer", shape.layers.size()},
+                       {"n_head", number(shape.n_head)},
+                       {"n_kv_head", number(shape.n_kv_head)},
+                       {"head_dim", number(shape.head_dim)},
                        {"layers_with_window", n_windowed},
-                       {"f16_bytes_per_token", per_token},
-                       {"n_parameters", shape.n_parameters},
-                       {"weight_bytes", shape.weight_bytes}};
+                       {"f16_bytes_per_token", number(per_token)},
+                       {"n_parameters", number(shape.n_parameters)},
+                       {"weight_bytes", number(shape.weight_bytes)}};
 
   std::vector<example::Table> tables;
-  for (const double batch : batches) {
+  for (const auto batch : batches) {
     std::vector<std::string> head = {concat("KV cache, batch ", batch, ", tokens:"), "bytes"};
-    for (const double length : lengths) head.push_back(grouped(length));
+    for (const auto length : lengths) head.push_back(grouped(double(length)));
     auto& table = tables.emplace_back(head);
     for (const auto& type : value_types) {
       std::vector<std::string> cells = {concat(type.name, type.bytes < 2 ? " *" : ""), concat(type.bytes)};
-      for (const double length : lengths) {
-        const double bytes = batch * kv_bytes(shape, type.bytes, length);
+      for (const auto length : lengths) {
+        const double bytes = double(batch) * kv_bytes(shape, type.bytes, double(length));
         cells.push_back(scaled(bytes, "B"));
-        out["kv"].push_back({{"type", type.name}, {"batch", batch}, {"length", length}, {"bytes", bytes}});
+        out["kv"].push_back({{"type", type.name}, {"batch", batch}, {"length", length}, {"bytes", number(bytes)}});
       }
       table.row(cells);
     }
@@ -79,7 +94,7 @@ static void show(const example::Arguments& args) {
     const double bytes = kv_bytes(shape, 2, longest) * n_kv_head / shape.n_kv_head;
     sharing.row({concat(name, n_kv_head == shape.n_kv_head ? " (this model)" : ""), concat(n_kv_head),
                  scaled(bytes, "B"), concat("1/", shape.n_head / n_kv_head)});
-    out["sharing"].push_back({{"name", name}, {"n_kv_head", n_kv_head}, {"bytes", bytes}});
+    out["sharing"].push_back({{"name", name}, {"n_kv_head", number(n_kv_head)}, {"bytes", number(bytes)}});
   };
   add_sharing("MHA: K and V for each head", shape.n_head);
   if (shape.n_kv_head > 1 && shape.n_kv_head < shape.n_head) add_sharing("GQA: for each group", shape.n_kv_head);
@@ -88,15 +103,19 @@ static void show(const example::Arguments& args) {
   auto& weights = tables.emplace_back(std::vector<std::string>{"weights", "number", "FP32", "FP16", "INT8", "INT4"});
   const auto add_weights = [&](const char* name, double n) {
     weights.row({name, grouped(n), scaled(4 * n, "B"), scaled(2 * n, "B"), scaled(n, "B"), scaled(n / 2, "B")});
-    out["weights"].push_back({{"name", name}, {"FP32", 4 * n}, {"FP16", 2 * n}, {"INT8", n}, {"INT4", n / 2}});
+    out["weights"].push_back({{"name", name},
+                              {"FP32", number(4 * n)},
+                              {"FP16", number(2 * n)},
+                              {"INT8", number(n)},
+                              {"INT4", number(n / 2)}});
   };
   if (shape.n_parameters > 0) add_weights("this model", shape.n_parameters);
   add_weights("--parameters", parameters);
   if (args.json()) return example::print_json(out);
 
   std::cout << shape.name << "\n\n";
-  example::print_wrapped(concat("2 (K, V) x ", n_layer, " layers x ", shape.n_kv_head, " kv heads x ", shape.head_dim,
-                                " values x 2 bytes (F16) = ", grouped(per_token), " bytes a token"));
+  example::print_wrapped(concat("2 (K, V) x ", shape.layers.size(), " layers x ", shape.n_kv_head, " kv heads x ",
+                                shape.head_dim, " values x 2 bytes (F16) = ", grouped(per_token), " bytes a token"));
   if (n_windowed > 0) std::cout << n_windowed << " of the layers keep no more than their window\n";
   if (shape.windows_guessed) std::cout << "(the file does not say which layers have it: all are taken to)\n";
   for (const auto& table : tables) {
@@ -105,8 +124,10 @@ static void show(const example::Arguments& args) {
   }
   std::cout << "\n* computed by the formula, without the scales that such a cache stores as well\n";
 
-  const double all = shape.weight_bytes > 0 ? shape.weight_bytes : 2 * parameters;
-  std::string notice = concat("A cache in F16 outgrows the weights (", scaled(all, "B"), ") at ",
+  const bool has_weights = shape.weight_bytes > 0;  // otherwise those of --parameters stand for them
+  const double all = has_weights ? shape.weight_bytes : 2 * parameters;
+  const std::string whose = has_weights ? "the weights" : concat(grouped(parameters), " weights in FP16");
+  std::string notice = concat("A cache in F16 outgrows ", whose, " (", scaled(all, "B"), ") at ",
                               grouped(all / per_token), " tokens, counted over all sequences of the batch",
                               n_windowed > 0 ? " and with the windows left aside" : "", ". Sharing heads makes it ",
                               fixed(shape.n_head / shape.n_kv_head, 1), " times smaller than MHA");
@@ -121,8 +142,9 @@ int main(int argc, char** argv) {
     add("length", "tokens per sequence", cxxopts::value<std::string>()->default_value("512,2048,8192,32768"), "LIST");
     add("batch", "sequences at a time", cxxopts::value<std::string>()->default_value("1,16"), "LIST");
     add("shape", "n_layer,n_head,n_kv_head,head_dim, instead of a model", cxxopts::value<std::string>(), "LIST");
-    add("window", "with --shape: keys that a query sees; 0: all", cxxopts::value<double>()->default_value("0"), "N");
-    add("parameters", "number of weights for the last table", cxxopts::value<double>()->default_value("7e9"), "N");
+    add("window", "with --shape: keys that a query sees; 0: all", cxxopts::value<std::string>()->default_value("0"),
+        "N");
+    add("parameters", "number of weights for the last table", cxxopts::value<std::string>()->default_value("7e9"), "N");
   };
   return example::run(argc, argv, {"kv_memory", "Memory of the KV cache and the weights, by formula", options, show});
 }

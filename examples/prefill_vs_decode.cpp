@@ -19,7 +19,7 @@
 #include "vitrine/core/parallel.hpp"
 #include "vitrine/engine/session.hpp"
 
-using example::fixed, example::percent, example::scaled, vitrine::concat;
+using example::fixed, example::percent, example::rounded, example::scaled, vitrine::concat;
 
 struct Row {
   std::string phase;
@@ -55,18 +55,18 @@ static void measure(const vitrine::Model& model, vitrine::Session& session, std:
 }
 
 static void show(const example::Arguments& args) {
-  const auto lengths = args.numbers("lengths", 1, 1 << 20);
+  const auto lengths = args.whole_numbers("lengths", 1, 1 << 20);
   const auto n_decoded = args.get<std::int64_t>("steps", 1, 4096);
   const int repetitions = args.get<int>("repetitions", 1, 1000);
   const int threads = args.threads() > 0 ? args.threads() : vitrine::available_threads();
   const auto model = example::load_model(args);
-  const auto longest = std::int64_t(*std::max_element(lengths.begin(), lengths.end()));
+  const auto longest = *std::max_element(lengths.begin(), lengths.end());
   vitrine::Session session(model, {.n_context = longest + n_decoded, .n_threads = threads});
 
-  const auto machine = bench::measure_machine({threads, std::size_t(args.get<int>("buffer", 1, 1 << 20)) << 20, 3});
+  const auto machine = bench::measure_machine({threads, std::size_t(args.get<int>("buffer", 0, 1 << 20)) << 20, 3});
   const auto& peaks = machine.of(vitrine::kernels().isa);
   std::vector<Row> rows;
-  for (const double length : lengths) measure(*model, session, std::int64_t(length), n_decoded, repetitions, 2, rows);
+  for (const auto length : lengths) measure(*model, session, length, n_decoded, repetitions, 2, rows);
   for (auto& row : rows) {
     row.of_peak =
         (row.cost.integer_ops / peaks.integer.ops_per_second + row.cost.float_ops / peaks.real.ops_per_second) /
@@ -77,6 +77,7 @@ static void show(const example::Arguments& args) {
   if (args.json()) {
     example::json out = {{"threads", threads},
                          {"read_bytes_per_second", machine.read_bytes_per_second},
+                         {"read_from_cache", machine.read_from_cache()},
                          {"integer_ops_per_second", peaks.integer.ops_per_second},
                          {"float_ops_per_second", peaks.real.ops_per_second}};
     for (const auto& row : rows) {
@@ -98,24 +99,29 @@ static void show(const example::Arguments& args) {
                                 " integer (", peaks.integer.instruction, "), ",
                                 scaled(peaks.real.ops_per_second, "op/s"), " float, ",
                                 scaled(machine.read_bytes_per_second, "B/s"), " read"));
+  example::print_wrapped(machine.caution());
   std::cout << '\n';
   example::Table table({"", "prompt", "ms/token", "token/s", "FLOP/token", "B/token", "FLOP/B", "peak", "bandw."});
   for (const auto& row : rows) {
     const auto n = double(row.n_tokens);
-    table.row({row.phase, std::to_string(row.length), fixed(1000 * row.seconds / n, 2), fixed(n / row.seconds, 0),
+    table.row({row.phase, std::to_string(row.length), fixed(1000 * row.seconds / n, 2), rounded(n / row.seconds),
                scaled(row.cost.ops() / n, ""), scaled(row.cost.bytes() / n, ""),
-               fixed(row.cost.ops() / row.cost.bytes(), 0), percent(row.of_peak), percent(row.of_bandwidth)});
+               rounded(row.cost.ops() / row.cost.bytes()), percent(row.of_peak), percent(row.of_bandwidth)});
   }
   table.print();
 
-  const Row &prefill = rows[rows.size() - 2], &decode = rows.back();
-  const double balance = peaks.integer.ops_per_second / machine.read_bytes_per_second;
+  const auto longest_row =
+      std::find_if(rows.begin(), rows.end(), [longest](const Row& row) { return row.length == longest; });
+  const Row &prefill = longest_row[0], &decode = longest_row[1];
+  // What the processor could do of this mixture of integer and float operations.
+  const double peak = prefill.cost.ops() / (prefill.of_peak * prefill.seconds);
+  const double balance = peak / machine.read_bytes_per_second;
   example::what_to_notice(
-      concat("A prompt of ", prefill.length, " tokens does ", fixed(prefill.cost.ops() / prefill.cost.bytes(), 0),
-             " operations for each byte it reads, decoding does ", fixed(decode.cost.ops() / decode.cost.bytes(), 1),
-             ". This machine can do ", fixed(balance, 0),
-             " in the time of reading one byte: above that arithmetic is the limit, "
-             "below it memory. So prefill comes to ",
+      concat("A prompt of ", prefill.length, " tokens does ", rounded(prefill.cost.ops() / prefill.cost.bytes()),
+             " operations for each byte it reads, decoding does ", rounded(decode.cost.ops() / decode.cost.bytes()),
+             ". This machine can do ", rounded(balance),
+             " such operations in the time of reading one byte: above that arithmetic is the limit, "
+             "below it memory. Here prefill came to ",
              percent(prefill.of_peak), " of the arithmetic peak and ", percent(prefill.of_bandwidth),
              " of the bandwidth, decoding to ", percent(decode.of_peak), " and ", percent(decode.of_bandwidth), "."));
 }
@@ -125,7 +131,8 @@ int main(int argc, char** argv) {
     add("lengths", "prompt lengths", cxxopts::value<std::string>()->default_value("1,16,64,256,512"), "LIST");
     add("steps", "tokens decoded after each prompt", cxxopts::value<std::int64_t>()->default_value("16"), "N");
     add("repetitions", "the best of so many runs counts", cxxopts::value<int>()->default_value("3"), "N");
-    add("buffer", "megabytes read to measure the bandwidth", cxxopts::value<int>()->default_value("512"), "MB");
+    add("buffer", "megabytes read to measure the bandwidth; 0: enough for it",
+        cxxopts::value<int>()->default_value("0"), "MB");
   };
   return example::run(argc, argv, {"prefill_vs_decode", "What limits prefill and what limits decoding", options, show});
 }

@@ -8,6 +8,7 @@
 //
 //   temperature --logits 2,1,0              the textbook table
 //   temperature --prompt "The sky is"       the logits of a real model
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -70,7 +71,10 @@ static Input real_logits(const example::Arguments& args) {
 }
 
 static void show(const example::Arguments& args) {
-  const Input input = args.has("prompt") ? real_logits(args) : given_logits(args);
+  const bool of_model = args.has("prompt");
+  example::expect(!(of_model && args.has("logits")), "--logits and --prompt: expected one of them, got both");
+  example::expect(of_model || !args.has("model"), "--model: expected with --prompt, got it without");
+  const Input input = of_model ? real_logits(args) : given_logits(args);
   const int top_k = args.get<int>("top_k", 1, 1 << 30);
   const double top_p = args.get<double>("top_p", 0, 1);
   const auto n_shown = std::size_t(args.get<int>("show", 1, 1000));
@@ -91,7 +95,9 @@ static void show(const example::Arguments& args) {
   std::vector<std::string> head = {"candidate", "logit"};
   for (const auto& row : rows) head.push_back(vitrine::concat("T=", row.temperature));
   example::Table table(head);
-  const auto& order = rows[0].all.kept;  // the same at every temperature
+  // The order is the same at every temperature, but greedy rows keep a single candidate: take one that keeps the most.
+  const auto kept_less = [](const Row& a, const Row& b) { return a.all.kept.size() < b.all.kept.size(); };
+  const auto& order = std::max_element(rows.begin(), rows.end(), kept_less)->all.kept;
   for (std::size_t i = 0; i < order.size() && i < n_shown; ++i) {
     std::vector<std::string> cells = {example::shortened(input.label(order[i].id), 24), fixed(order[i].logit, 2)};
     for (const auto& row : rows) cells.push_back(i < row.all.kept.size() ? fixed(row.all.kept[i].probability, 4) : "0");

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "machine/peak_loops.hpp"
@@ -86,6 +89,15 @@ Peak peak(const char* instruction, double macs, double rounds, const Machine& ma
   return {instruction, 2 * macs * per_second, per_clock, std::abs(per_clock / ports - 1)};
 }
 
+// As much as must be read so that the caches serve little of it.
+std::size_t buffer_of(std::size_t cache_bytes) { return 4 * cache_bytes; }
+
+std::size_t wanted_buffer(const MachineOptions& options) {
+  if (options.buffer_bytes > 0) return options.buffer_bytes;
+  // The limit: a virtual machine may list one cache once for each processor.
+  return std::clamp(buffer_of(last_level_cache_bytes()), std::size_t(512) << 20, std::size_t(4096) << 20);
+}
+
 }  // namespace
 
 const IsaPeaks& Machine::of(vitrine::Isa isa) const {
@@ -94,10 +106,48 @@ const IsaPeaks& Machine::of(vitrine::Isa isa) const {
   throw vitrine::Error(vitrine::ErrorKind::unsupported, "peaks: not measured for this instruction set");
 }
 
+bool Machine::read_from_cache() const { return read_buffer_bytes < buffer_of(last_level_cache_bytes); }
+
+std::string Machine::caution() const {
+  if (!read_from_cache()) return {};
+  const auto megabytes = [](std::size_t bytes) { return vitrine::concat((bytes + (1 << 20) - 1) >> 20, " MB"); };
+  return vitrine::concat("The buffer of ", megabytes(read_buffer_bytes), " is smaller than four times the caches (",
+                         megabytes(last_level_cache_bytes), "): the read bandwidth is theirs here, not the memory's.");
+}
+
+std::size_t last_level_cache_bytes() {
+  namespace fs = std::filesystem;
+  const auto read = [](const fs::path& file) {
+    std::ifstream stream(file);
+    std::string text;
+    std::getline(stream, text);
+    return text;
+  };
+  std::map<std::string, std::size_t> caches;  // of the highest level, by the processors that share it
+  int highest = 0;
+  std::error_code ignored;
+  for (const auto& cpu : fs::directory_iterator("/sys/devices/system/cpu", ignored)) {
+    for (const auto& cache : fs::directory_iterator(cpu.path() / "cache", ignored)) {
+      const int level = std::atoi(read(cache.path() / "level").c_str());
+      if (level < std::max(highest, 1)) continue;
+      if (level > highest) caches.clear();
+      highest = level;
+      const auto size = read(cache.path() / "size");  // "32768K"
+      const int shift = size.ends_with('K') ? 10 : size.ends_with('M') ? 20 : 0;
+      caches[read(cache.path() / "shared_cpu_list")] = std::size_t(std::atoll(size.c_str())) << shift;
+    }
+  }
+  std::size_t sum = 0;
+  for (const auto& [processors, bytes] : caches) sum += bytes;
+  return sum;
+}
+
 std::vector<Machine::Reader> measure_readers(const MachineOptions& options) {
+  const std::size_t wanted = wanted_buffer(options), part = wanted / std::size_t(options.n_threads) / 4096 * 4096;
+  vitrine::check(part > 0, vitrine::ErrorKind::bad_argument, "buffer: expected at least 4096 bytes for each of ",
+                 options.n_threads, " threads, got ", wanted, " in all");
   const PeakLoops& loops = loops_of(vitrine::available_isas().back());
   vitrine::Team team(options.n_threads);
-  const std::size_t part = options.buffer_bytes / std::size_t(options.n_threads) / 4096 * 4096;
   // Written to, since pages that were never written share one page of zeros, which fits every cache.
   vitrine::AlignedBytes buffer(part * std::size_t(options.n_threads));
   std::vector<Machine::Reader> readers;
@@ -119,7 +169,8 @@ std::vector<Machine::Reader> measure_readers(const MachineOptions& options) {
 Machine measure_machine(const MachineOptions& options) {
   Machine machine;
   machine.n_threads = options.n_threads;
-  machine.read_buffer_bytes = options.buffer_bytes;
+  machine.read_buffer_bytes = wanted_buffer(options);
+  machine.last_level_cache_bytes = last_level_cache_bytes();
   machine.readers = measure_readers(options);
   for (const auto& reader : machine.readers)
     machine.read_bytes_per_second = std::max(machine.read_bytes_per_second, reader.bytes_per_second);

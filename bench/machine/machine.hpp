@@ -30,6 +30,10 @@ struct Machine {
   double clock_hz = 0;
   double read_bytes_per_second = 0;  // best of the kernels below
   std::size_t read_buffer_bytes = 0;
+  std::size_t last_level_cache_bytes = 0;  // 0: unknown
+  // A buffer of less than four times the cache is partly read from there: the figure is not the memory's.
+  bool read_from_cache() const;
+  std::string caution() const;  // the same as a sentence, or nothing
   struct Reader {
     std::string name;
     double bytes_per_second;
@@ -41,14 +45,17 @@ struct Machine {
 
 struct MachineOptions {
   int n_threads = 1;
-  std::size_t buffer_bytes = std::size_t(512) << 20;
-  int repetitions = 5;  // the best of so many counts
+  std::size_t buffer_bytes = 0;  // read to measure the bandwidth; 0: enough to come from memory
+  int repetitions = 5;           // the best of so many counts
 };
 
 Machine measure_machine(const MachineOptions& options);
 
 // The read bandwidth alone: best of the three kernels, each the best of `repetitions` passes.
 std::vector<Machine::Reader> measure_readers(const MachineOptions& options);
+
+// Of all last-level caches of this machine together, by the operating system; 0 where it does not say.
+std::size_t last_level_cache_bytes();
 
 // "Model name" of /proc/cpuinfo, or "unknown".
 std::string cpu_name();

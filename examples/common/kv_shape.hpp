@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <string>
@@ -11,6 +12,7 @@
 #include "vitrine/core/error.hpp"
 #include "vitrine/model/architecture.hpp"
 #include "vitrine/model/gguf.hpp"
+#include "vitrine/model/safetensors.hpp"
 
 namespace example {
 
@@ -23,8 +25,8 @@ struct KvShape {
   double n_head = 0, n_kv_head = 0;  // of the mean layer
   double head_dim = 0;               // values of a K or V; their mean if they differ
   std::vector<Layer> layers{};
-  bool windows_guessed = false;  // the file states a window, but not the layers that have it
-  double n_parameters = 0, weight_bytes = 0;
+  bool windows_guessed = false;               // the file states a window, but not the layers that have it
+  double n_parameters = 0, weight_bytes = 0;  // 0: the weights are not there
 };
 
 inline KvShape shape_of_config(const vitrine::ModelConfig& config) {
@@ -61,6 +63,9 @@ inline KvShape shape_of_header(const vitrine::GgufFile& file) {
   const auto kv_heads = file.has(key("attention.head_count_kv")) ? by_layer("attention.head_count_kv") : heads;
   const double most_heads = *std::max_element(heads.begin(), heads.end());
   const double window = file.has(key("attention.sliding_window")) ? size("attention.sliding_window") : 0;
+  for (std::size_t i = 0; i < n_layer; ++i)
+    vitrine::check(kv_heads[i] == 0 || std::fmod(heads[i], kv_heads[i]) == 0, vitrine::ErrorKind::bad_file, file.name(),
+                   ": layer ", i, ": expected a multiple of its ", kv_heads[i], " kv heads as heads, got ", heads[i]);
   vitrine::check(most_heads >= 1 && mean(kv_heads) > 0, vitrine::ErrorKind::bad_file, file.name(),
                  ": expected a layer with attention, got no heads in any");
   const auto width = [&](const char* name) {
@@ -87,9 +92,27 @@ inline KvShape shape_of_header(const vitrine::GgufFile& file) {
   return shape;
 }
 
+// The configuration is enough; weights are counted if there are any.
+inline KvShape shape_of_folder(const std::filesystem::path& folder) {
+  KvShape shape = shape_of_config(vitrine::read_config(folder));
+  const auto is_part = [](const std::filesystem::path& file) {
+    return file.extension() == ".safetensors" || file.filename() == "model.safetensors.index.json";
+  };
+  const std::filesystem::directory_iterator files(folder);
+  if (std::none_of(begin(files), end(files), is_part)) return shape;
+  const auto weights = vitrine::SafetensorsFile::open_folder(folder);
+  for (const auto& tensor : weights.tensors()) {
+    double n = 1;
+    for (const auto size : tensor.shape) n *= double(size);
+    shape.n_parameters += n;
+    shape.weight_bytes += double(tensor.n_bytes);
+  }
+  return shape;
+}
+
 // Of a GGUF file of any architecture, or of a folder with config.json.
 inline KvShape kv_shape(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) return shape_of_config(vitrine::read_config(path));
+  if (const auto folder = vitrine::model_folder(path)) return shape_of_folder(*folder);
   const auto file = vitrine::GgufFile::open(path);
   KvShape shape = shape_of_header(file);
   if (shape.windows_guessed) {  // what the file leaves out, an architecture that the library knows may tell

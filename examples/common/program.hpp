@@ -3,6 +3,7 @@
 // Exit codes: 0 success; 2 the request makes no sense (unknown option, value out of range); 1 it failed while running.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cxxopts.hpp>
@@ -11,7 +12,9 @@
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/terminal.hpp"
@@ -60,6 +63,13 @@ inline std::filesystem::path find_model(const std::string& wanted) {
                                        "; run ./cmake/quickstart.sh to get it, or name a file with --model"));
 }
 
+// The number that the whole text stands for.
+inline std::optional<double> as_number(const std::string& text) {
+  char* rest = nullptr;
+  const double value = std::strtod(text.c_str(), &rest);
+  return text.empty() || *rest != 0 ? std::nullopt : std::optional(value);
+}
+
 class Arguments {
  public:
   explicit Arguments(cxxopts::ParseResult parsed) : parsed_(std::move(parsed)) {}
@@ -81,20 +91,17 @@ class Arguments {
 
   // "2,1,0" as numbers, each in [least, most].
   std::vector<double> numbers(const std::string& name, double least = -1e300, double most = 1e300) const {
-    const auto text = get<std::string>(name);
-    std::vector<double> values;
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      const std::string part = text.substr(begin, end - begin);
-      char* rest = nullptr;
-      values.push_back(std::strtod(part.c_str(), &rest));
-      if (part.empty() || *rest != 0)
-        throw UsageError("--" + name + ": expected numbers separated by commas, got '" + text + "'");
-      if (!(values.back() >= least && values.back() <= most))
-        throw UsageError(vitrine::concat("--", name, ": expected numbers from ", least, " to ", most, ", got ", part));
-      begin = end + 1;
-    }
-    return values;
+    return list<double>(name, "numbers", least, most);
+  }
+
+  // The same of whole numbers, which may be written as "7e9" too; what has a fraction is refused, not cut.
+  std::vector<std::int64_t> whole_numbers(const std::string& name, std::int64_t least, std::int64_t most) const {
+    return list<std::int64_t>(name, "whole numbers", least, most);
+  }
+  std::int64_t whole_number(const std::string& name, std::int64_t least, std::int64_t most) const {
+    const auto values = whole_numbers(name, least, most);
+    expect(values.size() == 1, "--" + name + ": expected one whole number, got '" + get<std::string>(name) + "'");
+    return values[0];
   }
 
   std::filesystem::path model() const { return find_model(get<std::string>("model")); }
@@ -102,6 +109,25 @@ class Arguments {
   bool json() const { return get<bool>("json"); }
 
  private:
+  template <class Number>
+  std::vector<Number> list(const std::string& name, const char* kind, Number least, Number most) const {
+    const auto text = get<std::string>(name);
+    std::vector<Number> values;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      const std::string part = text.substr(begin, end - begin);
+      const auto value = as_number(part);
+      expect(value.has_value(),
+             vitrine::concat("--", name, ": expected ", kind, " separated by commas, got '", text, "'"));
+      const bool whole = std::is_floating_point_v<Number> || *value == std::floor(*value);
+      expect(whole && *value >= double(least) && *value <= double(most),
+             vitrine::concat("--", name, ": expected ", kind, " from ", least, " to ", most, ", got ", part));
+      values.push_back(Number(*value));
+      begin = end + 1;
+    }
+    return values;
+  }
+
   cxxopts::ParseResult parsed_;
 };
 
@@ -109,11 +135,45 @@ inline void print_json(const json& value) {
   std::cout << value.dump(2, ' ', false, nlohmann::detail::error_handler_t::replace) << '\n';
 }
 
+// A computed number for JSON: an integer where it is one.
+inline json number(double value) {
+  const bool whole = std::fabs(value) < 9e18 && value == std::floor(value);
+  return whole ? json(std::int64_t(value)) : json(value);
+}
+
+// Call it after what is written before long work: no reader, no use in going on.
+inline void check_output() {
+  vitrine::check(bool(std::cout.flush()), vitrine::ErrorKind::io, "cannot write to standard output");
+}
+
 struct Program {
   std::string name, purpose;
   std::function<void(cxxopts::OptionAdder)> options;
   std::function<void(const Arguments&)> run;
 };
+
+// A value that did not parse is quoted by cxxopts, but neither the option that it was given to nor what is expected.
+inline cxxopts::ParseResult parse(cxxopts::Options& options, int argc, char** argv) {
+  try {
+    return options.parse(argc, argv);
+  } catch (const cxxopts::exceptions::exception& error) {
+    for (int i = 1; i < argc; ++i) {
+      std::string name = argv[i - 1], value = argv[i];
+      const auto equals = value.starts_with("--") ? value.find('=') : std::string::npos;
+      if (equals != std::string::npos) {
+        name = value.substr(0, equals);
+        value = value.substr(equals + 1);
+      }
+      if (std::string_view(error.what()).find("‘" + value + "’ failed") == std::string_view::npos) continue;
+      const char* const expected = as_number(value) ? "a whole number in its range"
+                                   : equals == std::string::npos
+                                       ? "a number"
+                                       : "another kind of value";  // for a switch: a truth value
+      throw UsageError(vitrine::concat(name, ": expected ", expected, ", got '", value, "'"));
+    }
+    throw UsageError(error.what());
+  }
+}
 
 inline int run(int argc, char** argv, const Program& program) {
   const auto fail = [&](const std::string& message, int code) {
@@ -131,24 +191,18 @@ inline int run(int argc, char** argv, const Program& program) {
         "threads", "threads; 0: all that this process may use", cxxopts::value<int>()->default_value("0"), "N")(
         "json", "write JSON instead of text", cxxopts::value<bool>()->default_value("false"))("h,help",
                                                                                               "show this help");
-    const auto parsed = options.parse(argc, argv);
+    const auto parsed = parse(options, argc, argv);
     if (parsed.count("help")) {
       std::cout << options.help();
+      check_output();
       return 0;
     }
     for (const auto& extra : parsed.unmatched()) throw UsageError("unexpected argument '" + extra + "'");
     const Arguments arguments(parsed);
     arguments.threads();  // checked even where they are not used
     program.run(arguments);
-    std::cout.flush();
-    if (!std::cout) return fail("cannot write to standard output", 1);
+    check_output();
     return 0;
-  } catch (const cxxopts::exceptions::exception& error) {
-    // Its message quotes the text that did not parse, but not the option that it was given to.
-    for (int i = 2; i < argc; ++i)
-      if (std::string(error.what()).find("‘" + std::string(argv[i]) + "’ failed") != std::string::npos)
-        return fail(std::string(argv[i - 1]) + ": " + error.what(), 2);
-    return fail(error.what(), 2);
   } catch (const UsageError& error) {
     return fail(error.what(), 2);
   } catch (const vitrine::Error& error) {

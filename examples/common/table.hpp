@@ -19,6 +19,9 @@ inline std::string fixed(double value, int decimals) {
 
 inline std::string percent(double share) { return fixed(100 * share, share < 0.0995 ? 1 : 0) + " %"; }
 
+// A rate or a ratio: one decimal below ten, where it matters.
+inline std::string rounded(double value) { return fixed(value, std::fabs(value) < 9.95 ? 1 : 0); }
+
 // 12,345,678
 inline std::string grouped(double whole) {
   const std::string digits = fixed(std::fabs(whole), 0);

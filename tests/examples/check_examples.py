@@ -9,112 +9,16 @@ adds what it alone promises.
 """
 import json
 import os
-import pty
 import re
-import shutil
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
 import time
-import unicodedata
 import unittest
 from pathlib import Path
 
-PROGRAM, DATA = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-TINY = DATA / "tiny" / "llama_gqa" / "model-f32.gguf"
-
-
-def run(*arguments, environment=None, code=0):
-    result = subprocess.run([str(PROGRAM), *map(str, arguments)], capture_output=True, text=True, encoding="utf-8",
-                            env={**os.environ, **(environment or {})}, timeout=300)
-    assert result.returncode == code, f"{arguments}: exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
-    return result
-
-
-def run_on_terminal(*arguments, environment=None):
-    """The program's output on a pseudo-terminal."""
-    main, side = pty.openpty()
-    process = subprocess.Popen([str(PROGRAM), *map(str, arguments)], stdin=side, stdout=side, stderr=side,
-                               env={**os.environ, "TERM": "xterm", **(environment or {})}, close_fds=True)
-    os.close(side)
-    output = b""
-    while True:
-        try:
-            part = os.read(main, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        output += part
-    os.close(main)
-    assert process.wait() == 0, output
-    return output.decode("utf-8")
-
-
-def width(line):
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
-
-
-class Common:
-    arguments = ("--model", TINY)
-    uses_model = True
-    closing = "What to notice"
-
-    def test_help(self):
-        text = run("--help").stdout
-        for option in ("--model", "--threads", "--json", "--help"):
-            self.assertIn(option, text)
-        for line in text.splitlines():
-            self.assertLessEqual(width(line), 80, line)
-
-    def test_text(self):
-        result = run(*self.arguments)
-        if self.closing:
-            self.assertIn(self.closing, result.stdout)
-        self.assertNotIn("\x1b", result.stdout)
-        self.assertEqual(result.stderr, "")
-        for line in result.stdout.splitlines():
-            self.assertLessEqual(width(line), 80, line)
-
-    def test_json(self):
-        result = run(*self.arguments, "--json")
-        json.loads(result.stdout)
-        self.assertEqual(result.stderr, "")
-
-    def test_errors_are_one_line(self):
-        for wrong in (["--no_such_option"], ["stray"], ["--threads", "-1"], ["--threads", "two"],
-                      ["--threads", "9" * 30], ["--model"], *self.wrong):
-            arguments = [*self.arguments, *wrong] if wrong != ["--model"] else wrong
-            result = run(*arguments, code=2)
-            self.assertEqual(result.stdout, "", wrong)
-            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
-            self.assertTrue(result.stderr.startswith(PROGRAM.name + ": "), result.stderr)
-            if len(wrong) > 1:
-                self.assertIn(wrong[0].strip("-s"), result.stderr)
-
-    def test_missing_model(self):
-        if not self.uses_model:
-            return
-        result = run("--model", "no_such_file.gguf", code=1)
-        self.assertIn("no_such_file.gguf", result.stderr)
-        nowhere = {"VITRINE_MODELS": "", "XDG_CACHE_HOME": "/nonexistent", "HOME": "/nonexistent"}
-        result = run(code=1, environment=nowhere)
-        self.assertIn("quickstart.sh", result.stderr)
-        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
-
-    def test_full_disk(self):
-        with open("/dev/full", "w") as full:
-            result = subprocess.run([str(PROGRAM), *map(str, self.arguments), "--json"], stdout=full,
-                                    stderr=subprocess.PIPE, text=True, timeout=300)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("cannot write", result.stderr)
-
-    def test_terminal(self):
-        self.assertIn("\x1b[", run_on_terminal(*self.arguments, environment={"NO_COLOR": ""}))
-        plain = run_on_terminal(*self.arguments, environment={"NO_COLOR": "1"})
-        self.assertNotRegex(plain, r"\x1b\[\d*m")
+from harness import DATA, PROGRAM, TINY, Common, run
+from kv_memory_cases import Kv_memory
 
 
 class Temperature(Common, unittest.TestCase):
@@ -136,6 +40,15 @@ class Temperature(Common, unittest.TestCase):
         self.assertEqual([row["top_k"]["n_kept"] for row in result["temperatures"]], [1, 1])
         self.assertAlmostEqual(result["temperatures"][1]["top_p"]["mass"], 0.66524096 + 0.24472847, places=6)
 
+    def test_a_greedy_row_hides_no_candidate(self):
+        text = run("--logits", "1,2,0", "--temperatures", "0,1").stdout
+        table = [line.split() for line in text.splitlines()[1:4]]
+        self.assertEqual([row[1] for row in table], ["1", "0", "2"])
+        self.assertEqual([row[3:] for row in table], [["1.0000", "0.6652"], ["0", "0.2447"], ["0", "0.0900"]])
+
+    def test_one_source_of_logits(self):
+        self.refused("--logits", "1", "--prompt", "a", "--model", TINY, expected="--logits and --prompt: expected one")
+        self.refused("--model", TINY, expected="--model: expected with --prompt")
 
     def test_real_logits(self):
         result = json.loads(run("--prompt", "the ", "--model", TINY, "--json", "--show", "3").stdout)
@@ -201,6 +114,31 @@ class Generate(Common, unittest.TestCase):
         result = run("--model", TINY, "--prompt", "one two three four", "--context", "2", code=1)
         self.assertEqual(len(result.stderr.splitlines()), 1)
 
+    def test_what_would_have_no_effect(self):
+        self.refused("--model", TINY, "--prompt", "a", "--system", "b", expected="--system: expected with --chat")
+        for option in ("temperature", "top_k", "top_p", "min_p", "seed"):
+            self.refused("--model", TINY, f"--{option}", "1", expected=f"--{option}: expected with --do_sample")
+
+    # So many tokens that writing them would take far longer than the test may.
+    endless = ("--model", TINY, "--prompt", "one", "--ignore_eos", "--max_new_tokens", "400000", "--context", "500000")
+
+    def test_nobody_reads(self):
+        # The signal of a broken pipe ends the program; where it is ignored, the failed write does.
+        for restore_signals, code in ((True, -signal.SIGPIPE), (False, 1)):
+            process = subprocess.Popen([str(PROGRAM), *map(str, self.endless)], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, restore_signals=restore_signals)
+            self.assertEqual(len(process.stdout.read(10)), 10)
+            process.stdout.close()
+            self.assertEqual(process.wait(timeout=300), code)
+            self.assertEqual(process.stderr.read(), b"" if code < 0 else b"generate: cannot write to standard output\n")
+            process.stderr.close()
+
+    def test_no_room_to_write(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([str(PROGRAM), *map(str, self.endless)], stdout=full, stderr=subprocess.PIPE,
+                                    text=True, timeout=300)
+        self.assertEqual((result.returncode, result.stderr), (1, "generate: cannot write to standard output\n"))
+
     def interrupted(self, *more):
         """Ctrl-C a little after the program began to listen to it, in the midst of a long prompt."""
         process = subprocess.Popen([str(PROGRAM), "--model", str(TINY), "--prompt", "one two " * 15000, "--context",
@@ -228,7 +166,7 @@ class Generate(Common, unittest.TestCase):
 
 class Cached_vs_uncached(Common, unittest.TestCase):
     arguments = ("--model", TINY, "--prompt_tokens", "5", "--steps", "9")
-    wrong = [["--steps", "0"], ["--prompt_tokens", "0"]]
+    wrong = [["--steps", "0"], ["--steps", "1"], ["--prompt_tokens", "0"]]
 
     def test_bit_identical(self):
         for threads in ("1", "2"):
@@ -238,12 +176,30 @@ class Cached_vs_uncached(Common, unittest.TestCase):
             self.assertEqual(len(result["cached_ms"]), 9)
             self.assertAlmostEqual(sum(result["uncached_ms"]), result["uncached_sum_ms"])
         self.assertIn("bit-identical", run(*self.arguments).stdout)
-        self.assertIn("bit-identical", run("--model", TINY, "--prompt_tokens", "1", "--steps", "1").stdout)
+        self.assertIn("bit-identical", run("--model", TINY, "--prompt_tokens", "1", "--steps", "2").stdout)
+
+    def test_first_and_last_row(self):
+        for n in (2, 3, 8, 9, 10, 15, 16, 31):
+            text = run("--model", TINY, "--prompt_tokens", "2", "--steps", n).stdout
+            rows = [int(line.split()[0]) for line in text.splitlines() if re.match(r" *\d+ +\d+ +[\d.]+ ms", line)]
+            self.assertEqual((rows[:2], rows[-1]), ([0, 1], n - 1), text)
+            self.assertEqual(rows, sorted(set(rows)))
+            self.assertLess(len(rows), 12)
+
+    def test_conclusion_follows_the_numbers(self):
+        for n in (2, 2, 2, 9, 60):  # the short ones often save nothing
+            text = " ".join(run("--model", TINY, "--prompt_tokens", "1", "--steps", n).stdout.split())
+            cached, uncached = map(float, re.search(r"sum ([\d.]+) ms ([\d.]+) ms", text).groups())
+            self.assertEqual("saved no time" in text, cached >= uncached, text)
+            changes = re.findall(r"(grows|falls) from ([\d.]+) to ([\d.]+) ms", text)
+            for verb, first, last in changes:
+                self.assertEqual(verb == "grows", float(first) < float(last), text)
+            self.assertEqual(len(changes) + text.count("at the end as at first"), 2, text)
 
 
 class Prefill_vs_decode(Common, unittest.TestCase):
     arguments = ("--model", TINY, "--lengths", "1,8", "--steps", "2", "--repetitions", "1", "--buffer", "16")
-    wrong = [["--lengths", "0"], ["--steps", "0"]]
+    wrong = [["--lengths", "0"], ["--lengths", "8.5"], ["--steps", "0"], ["--steps", "2.5"], ["--buffer", "-1"]]
 
     def test_costs(self):
         rows = json.loads(run(*self.arguments, "--json").stdout)["rows"]
@@ -258,10 +214,26 @@ class Prefill_vs_decode(Common, unittest.TestCase):
             self.assertGreater(row["tokens_per_second"], 0)
             self.assertGreater(row["share_of_peak"], 0)
 
+    def test_what_is_said_in_words(self):
+        text = run(*self.arguments[:2], "--lengths", "8,1", *self.arguments[4:]).stdout
+        self.assertIn("A prompt of 8 tokens", text)  # the longest, not the last
+        for line in text.splitlines():
+            if row := re.match(r"(prefill|decode) +\d+ +[\d.]+ +([\d.]+)", line):
+                self.assertEqual("." in row[2], float(row[2]) < 10, line)
+
+    def test_a_buffer_that_caches_hold(self):
+        small = run(*self.arguments, "--buffer", "1")
+        says = "is smaller than four times the caches" in small.stdout
+        self.assertEqual(says, json.loads(run(*self.arguments, "--buffer", "1", "--json").stdout)["read_from_cache"])
+        sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+        if max([int(size.read_text().rstrip("KM\n")) for size in sizes], default=0) > 256:  # KB
+            self.assertTrue(says)
+
 
 class Vitrine_bench(Common, unittest.TestCase):
     arguments = ("--model", TINY, "--pp", "8", "--tg", "4", "--depth", "0,8", "--repetitions", "2", "--buffer", "16")
-    wrong = [["--pp", "x"], ["--repetitions", "0"], ["--buffer", "0"]]
+    wrong = [["--pp", "x"], ["--pp", "1.5"], ["--tg", "1.5"], ["--depth", "1.5"], ["--repetitions", "0"],
+             ["--buffer", "-1"], ["--buffer", "x"]]
     closing = None
 
     def test_tests(self):
@@ -269,6 +241,11 @@ class Vitrine_bench(Common, unittest.TestCase):
         self.assertEqual([test["test"] for test in result["tests"]], ["pp8", "tg4", "pp8 @ d8", "tg4 @ d8"])
         for test in result["tests"]:
             self.assertEqual(len(test["seconds"]), 2)
+            self.assertEqual([type(test[name]) for name in ("bytes", "ops")], [int, int])
+        machine = result["machine"]
+        self.assertEqual(machine["read_from_cache"], 16 * 2**20 < 4 * machine["last_level_cache_bytes"])
+        text = run(*self.arguments).stdout
+        self.assertEqual(machine["read_from_cache"], "smaller than four times the caches" in text)
 
     def test_the_loops_really_run(self):
         # A deleted loop would issue any number of instructions per cycle; a busy machine only fewer.
@@ -278,93 +255,6 @@ class Vitrine_bench(Common, unittest.TestCase):
         for isa in machine["isas"]:
             for kind in ("integer", "float"):
                 self.assertTrue(0.3 < isa[kind]["per_clock"] < 5, isa)
-
-
-class Kv_memory(Common, unittest.TestCase):
-    wrong = [["--length", "0"], ["--length", "x"], ["--batch", "-1"], ["--shape", "1,2"], ["--shape", "0,1,1,1"],
-             ["--parameters", "-7"]]
-
-    def test_seven_billion(self):
-        result = json.loads(run("--shape", "32,32,32,128", "--parameters", "7e9", "--length", "4096", "--json").stdout)
-        weights = result["weights"][-1]
-        self.assertEqual([weights[name] / 1e9 for name in ("FP32", "FP16", "INT8", "INT4")], [28, 14, 7, 3.5])
-        self.assertEqual(result["f16_bytes_per_token"], 524288)
-        by_type = {row["type"]: row["bytes"] for row in result["kv"] if row["batch"] == 1}
-        self.assertEqual(by_type, {"F32": 2**32, "F16": 2**31, "BF16": 2**31, "INT8": 2**30, "INT4": 2**29})
-        text = run("--shape", "32,32,8,128", "--parameters", "7e9").stdout
-        self.assertRegex(text, r"7,000,000,000 +28.0 GB +14.0 GB +7.00 GB +3.50 GB")
-        for name in ("MHA", "GQA", "MQA"):
-            self.assertIn(name, text)
-
-    def test_header_of_a_model(self):
-        # 3 layers, 2 kv heads of 16 values
-        result = json.loads(run("--model", TINY, "--length", "100", "--batch", "3", "--json").stdout)
-        self.assertEqual(result["f16_bytes_per_token"], 2 * 3 * 2 * 16 * 2)
-        self.assertEqual([row["bytes"] for row in result["kv"] if row["type"] == "F32"], [3 * 100 * 2 * 3 * 2 * 16 * 4])
-        self.assertEqual(result["weight_bytes"], 4 * result["n_parameters"])
-
-    def test_windows_end_the_growth(self):
-        model = DATA / "tiny" / "gemma3" / "model-f32.gguf"  # 7 layers, one of them global; window 8
-        result = json.loads(run("--model", model, "--length", "4,100", "--batch", "1", "--json").stdout)
-        f16 = [row["bytes"] for row in result["kv"] if row["type"] == "F16"]
-        per_layer = result["f16_bytes_per_token"] / 7
-        self.assertEqual(f16, [4 * 7 * per_layer, (100 + 6 * 8) * per_layer])
-
-    def header(self, folder, **values):
-        """A GGUF file of metadata alone, of an architecture that nobody has: integers, lists of them, truth values."""
-        text = lambda s: struct.pack("<Q", len(s)) + s.encode()
-        pairs = [("general.architecture", 8, text("cathedral"))]
-        for name, value in values.items():
-            key = "cathedral." + name.replace("__", ".")
-            if isinstance(value, list):
-                kind, code = (7, "?") if isinstance(value[0], bool) else (5, "i")
-                pairs.append((key, 9, struct.pack(f"<IQ{len(value)}{code}", kind, len(value), *value)))
-            else:
-                pairs.append((key, 4, struct.pack("<I", value)))
-        path = Path(folder) / "cathedral.gguf"
-        path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs)) +
-                         b"".join(text(key) + struct.pack("<I", kind) + data for key, kind, data in pairs))
-        return path
-
-    def f16_bytes(self, *lengths, **values):
-        with tempfile.TemporaryDirectory() as folder:
-            path = self.header(folder, **values)
-            arguments = ("--model", path, "--length", ",".join(map(str, lengths)), "--batch", "1")
-            text = run(*arguments).stdout
-            self.assertEqual("does not say which layers" in text,
-                             "attention__sliding_window" in values and
-                             "attention__sliding_window_pattern" not in values)
-            return [row["bytes"] for row in json.loads(run(*arguments, "--json").stdout)["kv"] if row["type"] == "F16"]
-
-    def test_any_architecture(self):
-        plain = {"block_count": 4, "embedding_length": 96, "attention__head_count": 6}
-        self.assertEqual(self.f16_bytes(10, **plain), [2 * 4 * 6 * 16 * 2 * 10])
-        self.assertEqual(self.f16_bytes(10, **plain, attention__head_count_kv=2), [2 * 4 * 2 * 16 * 2 * 10])
-        uneven = {**plain, "attention__head_count": [6, 6, 3, 6], "attention__head_count_kv": [2, 0, 1, 6]}
-        self.assertEqual(self.f16_bytes(10, **uneven), [2 * 9 * 16 * 2 * 10])
-        self.assertEqual(self.f16_bytes(10, **uneven, attention__key_length=24, attention__value_length=8),
-                         [9 * (24 + 8) * 2 * 10])
-        window = {**uneven, "attention__sliding_window": 8}
-        one = 2 * 16 * 2
-        self.assertEqual(self.f16_bytes(4, 100, **window), [one * 9 * 4, one * 9 * 8])
-        self.assertEqual(self.f16_bytes(100, **window, attention__sliding_window_pattern=[True, True, True, False]),
-                         [one * (3 * 8 + 6 * 100)])
-        self.assertEqual(self.f16_bytes(100, **window, attention__sliding_window_pattern=3), [one * (8 * 8 + 100)])
-
-    def test_headers_that_say_too_little(self):
-        good = {"block_count": 2, "embedding_length": 96, "attention__head_count": 6}
-        for wrong in ("block_count", "embedding_length", "attention__head_count"):
-            with tempfile.TemporaryDirectory() as folder:
-                for values in ({key: good[key] for key in good if key != wrong}, {**good, wrong: 0},
-                               {**good, wrong: [6, 6, 6]}, {**good, wrong: [0, 0]}):
-                    result = run("--model", self.header(folder, **values), code=1)
-                    self.assertEqual((result.stdout, len(result.stderr.splitlines())), ("", 1), result.stderr)
-                    self.assertIn("cathedral.gguf", result.stderr)
-
-    def test_weights_are_not_needed(self):
-        with tempfile.TemporaryDirectory() as folder:
-            shutil.copy(DATA / "tiny" / "qwen3" / "config.json", folder)
-            self.assertEqual(json.loads(run("--model", folder, "--json").stdout)["head_dim"], 32)
 
 
 if __name__ == "__main__":
