@@ -59,8 +59,7 @@ static void show(const example::Arguments& args) {
   const auto batches = args.whole_numbers("batch", 1, 1'000'000'000);
   const auto parameters = double(args.whole_number("parameters", 1, 1'000'000'000'000'000));
   const KvShape shape = wanted_shape(args);
-  const auto longest = double(*std::max_element(lengths.begin(), lengths.end()));
-  const double per_token = kv_bytes(shape, 2, 1);
+  const double longest = double(*std::max_element(lengths.begin(), lengths.end())), per_token = kv_bytes(shape, 2, 1);
   const auto n_windowed = std::count_if(shape.layers.begin(), shape.layers.end(), [](auto& l) { return l.window > 0; });
   example::json out = {{"model", shape.name},
                        {"n_layer", shape.layers.size()},
