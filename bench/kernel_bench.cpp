@@ -61,9 +61,10 @@ void run(benchmark::State& state, DType type, Isa isa, Shape shape, std::int64_t
 void add(const char* form, DType type, Isa isa, Shape shape, std::int64_t n_tokens, int n_threads) {
   const auto name = concat(form, '/', dtype_info(type).name, '/', isa_name(isa), '/', shape.n_rows, 'x', shape.n_cols,
                            '/', n_threads);
-  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-    run(state, type, isa, shape, n_tokens, n_threads);
-  })->UseRealTime()->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [=](benchmark::State& state) { run(state, type, isa, shape, n_tokens, n_threads); })
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond);
 }
 
 }  // namespace

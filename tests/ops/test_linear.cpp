@@ -207,8 +207,7 @@ TEST_CASE("NaN or infinity in the input shows in every row of that token, and on
 TEST_CASE("shapes that do not fit are refused by name") {
   const Case c = make_case(DType::q8_0, 20, 64, 2, false);
   const PackedMatrix other(DType::q4_k, 20, 256);
-  parallel_detail::Shared alone;
-  Worker worker(alone, 0);
+  OwnWorker worker;
   LinearInput input;
   input.reserve(2, 256);
   const TensorView<const float, 2> x(c.x.data(), {2, 64});

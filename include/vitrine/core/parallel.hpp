@@ -20,6 +20,7 @@
 #include <exception>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/error.hpp"
@@ -35,23 +36,43 @@ namespace parallel_detail {
 inline constexpr int max_chunk_loops = 32;  // for_chunks calls between two barriers
 inline constexpr int cache_line = 64;
 
-struct alignas(cache_line) ChunkCounter {
-  std::atomic<std::int64_t> next{0};
+// How many chunks of a thread's share are taken, for each for_chunks since the last barrier. A thread has two: one in
+// use, and one that it has cleared for use after the next barrier.
+struct alignas(cache_line) ChunksTaken {
+  std::atomic<std::int64_t> of_loop[max_chunk_loops] = {};
+  int n_used = 0;  // the owner's
+  void clear() {
+    for (; n_used > 0; --n_used) of_loop[n_used - 1].store(0, std::memory_order_relaxed);
+  }
 };
 
 // What the threads of one team share during a region.
 struct Shared {
-  int n_threads = 1;
+  explicit Shared(int threads) : n_threads(threads), taken(threads > 1 ? std::size_t(2 * threads) : 0) {}
+  // Before or after a region: how many threads it has. Those left out do not clear theirs.
+  void grant(int threads) {
+    if (threads == n_threads) return;
+    n_threads = threads;
+    for (auto& chunks : taken) chunks.clear();
+  }
+  ChunksTaken& taken_by(int thread, int which) { return taken[std::size_t(2 * thread + which)]; }
+
+  int n_threads;
   alignas(cache_line) std::atomic<int> arrived{0};
   alignas(cache_line) std::atomic<std::uint32_t> phase{0};
-  ChunkCounter counters[max_chunk_loops];
-  int loops_used = 0;  // counters to clear at the next barrier; written by thread 0 only, read by the last to arrive
+  std::vector<ChunksTaken> taken;   // [n_threads][2]
+  int set = 0, next_set = 0;        // which of the two this region, the next region begins with
   std::atomic<bool> failed{false};  // whose exception is kept: the first one's
   std::exception_ptr error;
   bool stopped = false;  // written by thread 0 before a barrier, read by all after it
 };
 
+struct Alone {
+  Shared shared{1};
+};
+
 void barrier(Shared& shared);
+void run_guarded(void (*call)(void*, Worker&), void* context, Shared& shared, int id);
 
 // Puts the thread's floating-point environment to its default and restores the host's on leaving: a host program that
 // flushes subnormals to zero must not change our bits, nor we its.
@@ -74,30 +95,38 @@ class DefaultFloatEnvironment {
 // One thread's handle inside a region.
 class Worker {
  public:
-  Worker(parallel_detail::Shared& shared, int id) : shared_(shared), id_(id) {}
+  Worker(parallel_detail::Shared& shared, int id) : Worker(shared, id, id) {}
   int id() const { return id_; }
+  int thread() const { return thread_; }  // the same as id(), but for a worker that works alone: its number in the team
   int n_threads() const { return shared_.n_threads; }
 
   // Barrier: everything written before it by any thread is visible to all after it.
   void sync() {
-    if (id_ == 0) shared_.loops_used = loops_used_;
-    loops_used_ = 0;
+    if (shared_.n_threads == 1) return;
     parallel_detail::barrier(shared_);
+    turn_to_cleared_set();
   }
 
-  // Calls body(begin, end) for disjoint ranges of at most `chunk` items that cover [0, n), handed out dynamically.
+  // Calls body(begin, end) for disjoint ranges of at most `chunk` items that cover [0, n). Every thread goes through
+  // its own share in order and then helps the others with theirs, so none waits for a slow one.
   template <class Body>
   void for_chunks(std::int64_t n, std::int64_t chunk, Body&& body) {
-    if (shared_.n_threads == 1) {
+    const int n_threads = shared_.n_threads;
+    if (n_threads == 1) {
       for (std::int64_t begin = 0; begin < n; begin += chunk) body(begin, begin + chunk < n ? begin + chunk : n);
       return;
     }
-    if (loops_used_ == parallel_detail::max_chunk_loops) sync();  // the same for every thread, so still one sequence
-    auto& next = shared_.counters[loops_used_++].next;
-    for (;;) {
-      const std::int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-      if (begin >= n) return;
-      body(begin, begin + chunk < n ? begin + chunk : n);
+    auto& used = shared_.taken_by(id_, set_).n_used;
+    if (used == parallel_detail::max_chunk_loops) sync();  // the same for every thread, so still one sequence
+    const auto loop = std::size_t(shared_.taken_by(id_, set_).n_used++);
+    for (int i = 0; i < n_threads; ++i) {
+      const int owner = id_ + i < n_threads ? id_ + i : id_ + i - n_threads;
+      const Range range = share(n, chunk, owner);
+      auto& taken = shared_.taken_by(owner, set_).of_loop[loop];
+      while (range.begin + taken.load(std::memory_order_relaxed) * chunk < range.end) {
+        const std::int64_t begin = range.begin + taken.fetch_add(1, std::memory_order_relaxed) * chunk;
+        if (begin < range.end) body(begin, begin + chunk < range.end ? begin + chunk : range.end);
+      }
     }
   }
 
@@ -105,12 +134,7 @@ class Worker {
   struct Range {
     std::int64_t begin, end;
   };
-  Range share(std::int64_t n, std::int64_t grain = 1) const {
-    const std::int64_t units = (n + grain - 1) / grain;
-    const std::int64_t begin = units * id_ / shared_.n_threads * grain;
-    const std::int64_t end = units * (id_ + 1) / shared_.n_threads * grain;
-    return {begin < n ? begin : n, end < n ? end : n};
-  }
+  Range share(std::int64_t n, std::int64_t grain = 1) const { return share(n, grain, id_); }
 
   // Barrier, then `action` on thread 0 alone, then barrier. What it throws is kept: stopped() turns true for every
   // thread, and Team::run rethrows it at the end.
@@ -137,11 +161,37 @@ class Worker {
   void stop() { shared_.stopped = true; }
   bool stopped() const { return shared_.stopped; }
 
+ protected:
+  Worker(parallel_detail::Shared& shared, int id, int thread)
+      : shared_(shared), id_(id), thread_(thread), set_(shared.set) {}
+
  private:
+  friend void parallel_detail::run_guarded(void (*)(void*, Worker&), void*, parallel_detail::Shared&, int);
+
+  Range share(std::int64_t n, std::int64_t grain, int id) const {
+    const std::int64_t units = (n + grain - 1) / grain;
+    const std::int64_t begin = units * id / shared_.n_threads * grain;
+    const std::int64_t end = units * (id + 1) / shared_.n_threads * grain;
+    return {begin < n ? begin : n, end < n ? end : n};
+  }
+
+  // The set of counts that was in use may be cleared once all have passed the barrier, and is by its owner.
+  void turn_to_cleared_set() {
+    shared_.taken_by(id_, set_).clear();
+    set_ = 1 - set_;
+  }
+
   parallel_detail::Shared& shared_;
-  int id_;
-  int loops_used_ = 0;
+  int id_, thread_, set_;
   std::uint32_t turns_ = 0;
+};
+
+// One thread of a team as a team of its own: what it is given it does whole, and it waits for nobody. For work so small
+// that every thread had better do all of it than share it out and wait.
+class OwnWorker : private parallel_detail::Alone, public Worker {
+ public:
+  OwnWorker() : Worker(shared, 0) {}  // of no team
+  explicit OwnWorker(const Worker& of_team) : Worker(shared, 0, of_team.id()) {}
 };
 
 // A team of n_threads, the calling thread being number 0. One region at a time; the object may move between regions.

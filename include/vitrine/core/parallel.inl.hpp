@@ -20,14 +20,12 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace parallel_detail {
 
-// The last thread to arrive clears the loop counters and opens the next phase. Waiters spin for a few microseconds (the
+// The last thread to arrive opens the next phase. Waiters spin for a few microseconds (the
 // usual wait inside a forward pass), then sleep in the kernel, so that a busy machine is not held up by them.
 VITRINE_INLINE void barrier(Shared& shared) {
   if (shared.n_threads == 1) return;
   const std::uint32_t phase = shared.phase.load(std::memory_order_relaxed);
   if (shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == shared.n_threads) {
-    for (int i = 0; i < shared.loops_used; ++i) shared.counters[i].next.store(0, std::memory_order_relaxed);
-    shared.loops_used = 0;
     shared.arrived.store(0, std::memory_order_relaxed);
     shared.phase.store(phase + 1, std::memory_order_release);
     shared.phase.notify_all();
@@ -46,11 +44,14 @@ VITRINE_INLINE void barrier(Shared& shared) {
 VITRINE_INLINE void run_guarded(void (*call)(void*, Worker&), void* context, Shared& shared, int id) {
   const DefaultFloatEnvironment environment;
   Worker worker(shared, id);
+  if (shared.n_threads > 1) shared.taken_by(id, 1 - worker.set_).clear();  // what the last region left there
   try {
     call(context, worker);
   } catch (...) {
     if (!shared.failed.exchange(true)) shared.error = std::current_exception();
   }
+  // All left after the same barriers, so thread 0 speaks for all; the next region begins with the set cleared last.
+  if (id == 0) shared.next_set = 1 - worker.set_;
 }
 
 // `n_threads` threads that run body(id), id from 1 on. If one is refused, `let_go` must make those that run end.
@@ -73,9 +74,10 @@ std::vector<std::thread> start_threads(int n_threads, Body body, LetGo let_go) {
 }  // namespace parallel_detail
 
 struct Team::Impl {
+  explicit Impl(int n_threads) : shared(n_threads) {}
   parallel_detail::Shared shared;
 #if !defined(_OPENMP) || defined(VITRINE_STD_THREADS)
-  // Threads 1 .. n-1 sleep on `region`; its lowest bit is set when they are to end.
+  // Threads 1 .. n-1 sleep on `region`, which changes when there is work, or when they are `leaving`.
   std::vector<std::thread> threads;
   std::atomic<std::uint32_t> region{0};
   bool leaving = false;
@@ -106,10 +108,10 @@ struct Team::Impl {
 #endif
 };
 
-VITRINE_INLINE Team::Team(int n_threads) : impl_(std::make_unique<Impl>()) {
+VITRINE_INLINE Team::Team(int n_threads) {
   check(n_threads >= 1 && n_threads <= max_threads, ErrorKind::bad_argument, "number of threads: expected 1 to ",
         max_threads, ", got ", n_threads);
-  impl_->shared.n_threads = n_threads;
+  impl_ = std::make_unique<Impl>(n_threads);
 #if !defined(_OPENMP) || defined(VITRINE_STD_THREADS)
   impl_->threads = parallel_detail::start_threads(
       n_threads - 1, [impl = impl_.get()](int id) { impl->serve(id); }, [impl = impl_.get()] { impl->let_go(); });
@@ -136,19 +138,17 @@ VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context
   shared.stopped = false;
   shared.error = nullptr;
   shared.failed = false;
-  // A region that was left early may have left counters behind; no thread is inside now.
-  for (auto& counter : shared.counters) counter.next.store(0, std::memory_order_relaxed);
-  shared.loops_used = 0;
+  shared.set = shared.next_set;
 #if defined(_OPENMP) && !defined(VITRINE_STD_THREADS)
   const int wanted = shared.n_threads;
 #pragma omp parallel num_threads(wanted)
   {
     // OpenMP may grant fewer threads than asked for (nested regions, thread limits); results do not depend on it.
 #pragma omp single
-    shared.n_threads = omp_get_num_threads();
+    shared.grant(omp_get_num_threads());
     parallel_detail::run_guarded(call, context, shared, omp_get_thread_num());
   }
-  shared.n_threads = wanted;
+  shared.grant(wanted);
 #else
   impl_->call = call;
   impl_->context = context;

@@ -13,7 +13,7 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// Adds the layer's output to pass.scratch.x [n_tokens, d_model] and writes K and V of its tokens into their caches.
+// Adds the layer's output to pass.x [n_tokens, d_model] and writes K and V of its tokens into their caches.
 void attention_layer(const Pass& pass, const LayerWeights& weights, const BlockShape& shape, std::int64_t layer);
 
 VITRINE_NAMESPACE_END

@@ -1,6 +1,8 @@
 // Bodies of layers/attention_layer.hpp.
 #pragma once
 
+#include <algorithm>
+
 #include "vitrine/layers/attention_layer.hpp"
 #include "vitrine/layers/residual.hpp"
 #include "vitrine/ops/elementwise.hpp"
@@ -18,63 +20,64 @@ VITRINE_INLINE TensorView<float, 2> heads(TensorView<float, 2> x, std::int64_t h
 // STEP 3/9 project: the normed residual becomes a query per head, and a key and a value per KV head.
 VITRINE_INLINE void project(const Pass& pass, const LayerWeights& weights, const BlockShape& shape,
                             std::int64_t layer) {
-  auto& [worker, kernels, scratch, slices, n_tokens, observer] = pass;
-  const auto x = pass.rows(scratch.x), normed = pass.rows(scratch.normed);
-  const auto q = pass.rows(scratch.q), k = pass.rows(scratch.k), v = pass.rows(scratch.v);
+  auto &worker = pass.worker, &nearby = pass.nearby;
+  const auto q = pass.rows(pass.scratch.q), k = pass.rows(pass.scratch.k), v = pass.rows(pass.scratch.v);
 
-  rms_norm(worker, kernels, x, weights.attention_norm.data(), shape.norm_eps, normed);
-  worker.sync();
-  pass.show("3/9 project", "attention_norm", layer, normed, "d_model");
-  scratch.input.prepare(worker, kernels, normed, {&weights.wq, &weights.wk, &weights.wv});
-  worker.sync();
+  rms_norm(nearby, pass.kernels, pass.x, weights.attention_norm.data(), shape.norm_eps, pass.normed);
+  nearby.sync();
+  pass.show("3/9 project", "attention_norm", layer, pass.normed, "d_model");
+  pass.input.prepare(nearby, pass.kernels, pass.normed, {&weights.wq, &weights.wk, &weights.wv});
+  nearby.sync();
   const auto bias = [](const std::vector<float>& values) { return values.empty() ? nullptr : values.data(); };
-  linear(worker, kernels, weights.wq, scratch.input, q, {.bias = bias(weights.q_bias)});
-  linear(worker, kernels, weights.wk, scratch.input, k, {.bias = bias(weights.k_bias)});
-  linear(worker, kernels, weights.wv, scratch.input, v, {.bias = bias(weights.v_bias)});
+  linear(worker, pass.kernels, weights.wq, pass.input, q, {.bias = bias(weights.q_bias)});
+  linear(worker, pass.kernels, weights.wk, pass.input, k, {.bias = bias(weights.k_bias)});
+  linear(worker, pass.kernels, weights.wv, pass.input, v, {.bias = bias(weights.v_bias)});
   worker.sync();
   pass.show("3/9 project", "q", layer, q, "n_head * head_dim");
   pass.show("3/9 project", "k", layer, k, "n_kv_head * head_dim");
   pass.show("3/9 project", "v", layer, v, "n_kv_head * head_dim");
 
+  // From here on queries and keys are those of the pass, which may be this thread's own copies.
+  const auto norm_heads = [&](TensorView<float, 2> from, const std::vector<float>& weight, TensorView<float, 2> to) {
+    const auto head_dim = shape.attention.head_dim;
+    if (!weight.empty())
+      rms_norm(nearby, pass.kernels, heads(from, head_dim), weight.data(), shape.norm_eps, heads(to, head_dim));
+    else if (to.data() != from.data())
+      std::copy_n(from.data(), from.count(), to.data());
+  };
+  norm_heads(q, weights.q_norm, pass.q);
+  norm_heads(k, weights.k_norm, pass.k);
   if (weights.q_norm.empty() && weights.k_norm.empty()) return;
-  const auto head_dim = shape.attention.head_dim;
-  if (!weights.q_norm.empty())
-    rms_norm(worker, kernels, heads(q, head_dim), weights.q_norm.data(), shape.norm_eps, heads(q, head_dim));
-  if (!weights.k_norm.empty())
-    rms_norm(worker, kernels, heads(k, head_dim), weights.k_norm.data(), shape.norm_eps, heads(k, head_dim));
-  worker.sync();
-  pass.show("3/9 project", "q_norm", layer, q, "n_head * head_dim");
-  pass.show("3/9 project", "k_norm", layer, k, "n_kv_head * head_dim");
+  nearby.sync();
+  pass.show("3/9 project", "q_norm", layer, pass.q, "n_head * head_dim");
+  pass.show("3/9 project", "k_norm", layer, pass.k, "n_kv_head * head_dim");
 }
 
 // STEP 4/9 rope: queries and keys are turned by their position.
 VITRINE_INLINE void rotate(const Pass& pass, const BlockShape& shape, std::int64_t layer) {
-  auto& [worker, kernels, scratch, slices, n_tokens, observer] = pass;
-  const auto q = pass.rows(scratch.q), k = pass.rows(scratch.k);
-  const auto cos = pass.rows(scratch.cos[std::size_t(shape.rope)]);
-  const auto sin = pass.rows(scratch.sin[std::size_t(shape.rope)]);
-  rope(worker, kernels, q, shape.attention.n_head, shape.attention.head_dim, cos, sin);
-  rope(worker, kernels, k, shape.attention.n_kv_head, shape.attention.head_dim, cos, sin);
-  worker.sync();
-  pass.show("4/9 rope", "q_rope", layer, q, "n_head * head_dim");
-  pass.show("4/9 rope", "k_rope", layer, k, "n_kv_head * head_dim");
+  const auto cos = pass.rows(pass.scratch.cos[std::size_t(shape.rope)]);
+  const auto sin = pass.rows(pass.scratch.sin[std::size_t(shape.rope)]);
+  rope(pass.nearby, pass.kernels, pass.q, shape.attention.n_head, shape.attention.head_dim, cos, sin);
+  rope(pass.nearby, pass.kernels, pass.k, shape.attention.n_kv_head, shape.attention.head_dim, cos, sin);
+  pass.nearby.sync();
+  pass.show("4/9 rope", "q_rope", layer, pass.q, "n_head * head_dim");
+  pass.show("4/9 rope", "k_rope", layer, pass.k, "n_kv_head * head_dim");
 }
 
 // STEP 5/9 attention: K and V go into the cache (rounded to its type); then each query reads the cache.
 VITRINE_INLINE void attend(const Pass& pass, const BlockShape& shape, std::int64_t layer) {
-  auto& [worker, kernels, scratch, slices, n_tokens, observer] = pass;
+  auto& worker = pass.worker;
   const auto rows_of = [](TensorView<float, 2> x, const SequenceSlice& slice) {
     return TensorView<float, 2>{x.data() + slice.first_row * x.size(1), {slice.n_rows, x.size(1)}};
   };
-  const auto q = pass.rows(scratch.q), k = pass.rows(scratch.k), v = pass.rows(scratch.v);
-  const auto mixed = pass.rows(scratch.mixed);
-  for (const auto& slice : slices)
-    store_kv(worker, kernels, slice.layout->view(layer, slice.blocks), slice.pos0, rows_of(k, slice),
+  const auto v = pass.rows(pass.scratch.v), mixed = pass.rows(pass.scratch.mixed);
+  for (const auto& slice : pass.slices)
+    store_kv(worker, pass.kernels, slice.layout->view(layer, slice.blocks), slice.pos0, rows_of(pass.k, slice),
              rows_of(v, slice));
   worker.sync();
-  for (const auto& slice : slices)
-    attention(worker, kernels, shape.attention, rows_of(q, slice), slice.layout->view(layer, slice.blocks), slice.pos0,
-              rows_of(mixed, slice), scratch.attention);
+  for (const auto& slice : pass.slices)
+    attention(worker, pass.kernels, shape.attention, rows_of(pass.q, slice), slice.layout->view(layer, slice.blocks),
+              slice.pos0, rows_of(mixed, slice), pass.scratch.attention);
   worker.sync();
   pass.show("5/9 attention", "attention", layer, mixed, "n_head * head_dim");
 }
@@ -82,12 +85,10 @@ VITRINE_INLINE void attend(const Pass& pass, const BlockShape& shape, std::int64
 // STEP 6/9 output: the heads' results are mixed and added to the residual stream.
 VITRINE_INLINE void project_output(const Pass& pass, const LayerWeights& weights, const BlockShape& shape,
                                    std::int64_t layer) {
-  auto& [worker, kernels, scratch, slices, n_tokens, observer] = pass;
-  const auto x = pass.rows(scratch.x);
-  scratch.input.prepare(worker, kernels, pass.rows(scratch.mixed), {&weights.wo});
-  worker.sync();
+  pass.input.prepare(pass.nearby, pass.kernels, pass.rows(pass.scratch.mixed), {&weights.wo});
+  pass.nearby.sync();
   add_to_residual(pass, weights.wo, weights.attention_post_norm, shape.norm_eps);
-  pass.show("6/9 output", "attention_residual", layer, x, "d_model");
+  pass.show("6/9 output", "attention_residual", layer, pass.x, "d_model");
 }
 
 }  // namespace attention_layer_detail

@@ -11,6 +11,7 @@ VITRINE_NAMESPACE_BEGIN
 
 inline void decoder_block(const Pass& pass, const LayerWeights& weights, const BlockShape& shape, std::int64_t layer) {
   attention_layer(pass, weights, shape, layer);
+  pass.cancel.ask(pass.worker);
   feed_forward(pass, weights, shape, layer);
 }
 

@@ -11,7 +11,7 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// Adds the layer's output to pass.scratch.x [n_tokens, d_model].
+// Adds the layer's output to pass.x [n_tokens, d_model].
 void feed_forward(const Pass& pass, const LayerWeights& weights, const BlockShape& shape, std::int64_t layer);
 
 VITRINE_NAMESPACE_END

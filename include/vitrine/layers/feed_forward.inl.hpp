@@ -10,25 +10,24 @@ VITRINE_NAMESPACE_BEGIN
 // STEP 7/9 feed-forward: every token for itself, through the widest matrices of the block.
 VITRINE_INLINE void feed_forward(const Pass& pass, const LayerWeights& weights, const BlockShape& shape,
                                  std::int64_t layer) {
-  auto& [worker, kernels, scratch, slices, n_tokens, observer] = pass;
-  const auto x = pass.rows(scratch.x), normed = pass.rows(scratch.normed);
-  const auto gate = pass.rows(scratch.gate), up = pass.rows(scratch.up);
+  auto &worker = pass.worker, &nearby = pass.nearby;
+  const auto gate = pass.rows(pass.scratch.gate), up = pass.rows(pass.scratch.up);
 
-  rms_norm(worker, kernels, x, weights.feed_forward_norm.data(), shape.norm_eps, normed);
+  rms_norm(nearby, pass.kernels, pass.x, weights.feed_forward_norm.data(), shape.norm_eps, pass.normed);
+  nearby.sync();
+  pass.show("7/9 feed-forward", "feed_forward_norm", layer, pass.normed, "d_model");
+  pass.input.prepare(nearby, pass.kernels, pass.normed, {&weights.w_gate, &weights.w_up});
+  nearby.sync();
+  linear(worker, pass.kernels, weights.w_gate, pass.input, gate);
+  linear(worker, pass.kernels, weights.w_up, pass.input, up);
   worker.sync();
-  pass.show("7/9 feed-forward", "feed_forward_norm", layer, normed, "d_model");
-  scratch.input.prepare(worker, kernels, normed, {&weights.w_gate, &weights.w_up});
-  worker.sync();
-  linear(worker, kernels, weights.w_gate, scratch.input, gate);
-  linear(worker, kernels, weights.w_up, scratch.input, up);
-  worker.sync();
-  gated_activation(worker, kernels, shape.gelu, gate, up, gate);
-  worker.sync();
-  pass.show("7/9 feed-forward", "feed_forward_gated", layer, gate, "d_ff");
-  scratch.input.prepare(worker, kernels, gate, {&weights.w_down});
-  worker.sync();
+  gated_activation(nearby, pass.kernels, shape.gelu, gate, up, pass.gated);
+  nearby.sync();
+  pass.show("7/9 feed-forward", "feed_forward_gated", layer, pass.gated, "d_ff");
+  pass.input.prepare(nearby, pass.kernels, pass.gated, {&weights.w_down});
+  nearby.sync();
   add_to_residual(pass, weights.w_down, weights.feed_forward_post_norm, shape.norm_eps);
-  pass.show("7/9 feed-forward", "layer_output", layer, x, "d_model");
+  pass.show("7/9 feed-forward", "layer_output", layer, pass.x, "d_model");
 }
 
 VITRINE_NAMESPACE_END

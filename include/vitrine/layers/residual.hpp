@@ -9,20 +9,25 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// The input is what scratch.input was prepared with; post_norm [d_model] or empty. Ends with a barrier.
+// The input is what pass.input was prepared with; post_norm [d_model] or empty. Afterwards pass.x is there to be read.
 inline void add_to_residual(const Pass& pass, const PackedMatrix& weight, const std::vector<float>& post_norm,
                             float norm_eps) {
-  const auto x = pass.rows(pass.scratch.x), normed = pass.rows(pass.scratch.normed);
-  if (post_norm.empty()) {
-    linear(pass.worker, pass.kernels, weight, pass.scratch.input, x, {.add = true});
-  } else {
-    linear(pass.worker, pass.kernels, weight, pass.scratch.input, normed);
-    pass.worker.sync();
-    rms_norm(pass.worker, pass.kernels, normed, post_norm.data(), norm_eps, normed);
-    pass.worker.sync();
-    add(pass.worker, pass.kernels, x, normed);
+  auto& worker = pass.worker;
+  if (post_norm.empty() && pass.shares_vectors()) {
+    linear(worker, pass.kernels, weight, pass.input, pass.x, {.add = true});
+    return worker.sync();
   }
-  pass.worker.sync();
+  const auto projected = pass.rows(pass.scratch.projected);
+  linear(worker, pass.kernels, weight, pass.input, projected);
+  worker.sync();
+  auto result = projected;
+  if (!post_norm.empty()) {
+    result = pass.normed;
+    rms_norm(pass.nearby, pass.kernels, projected, post_norm.data(), norm_eps, result);
+    pass.nearby.sync();
+  }
+  add(pass.nearby, pass.kernels, pass.x, result);
+  pass.nearby.sync();
 }
 
 VITRINE_NAMESPACE_END

@@ -23,27 +23,18 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
 #ifdef VITRINE_REVERSED_SUMMATION
   trace_fault::watched = observer != nullptr;
 #endif
-  bool cancelled = false;
+  Cancellation cancel{stop};
   team.run([&](Worker& worker) {
-    const Pass pass{worker, kernels, scratch, batch.slices, std::int64_t(batch.tokens.size()), observer};
-    // Asked before each layer and before the head; after the barrier all threads see the same answer.
-    const auto to_be_left = [&] {
-      if (worker.id() == 0 && stop.stop_requested()) {
-        cancelled = true;
-        worker.stop();
-      }
-      worker.sync();
-      return worker.stopped();
-    };
+    OwnWorker alone(worker);
+    const Pass pass(worker, alone, kernels, scratch, batch.slices, std::int64_t(batch.tokens.size()), observer, cancel);
     embed(pass, batch);
     for (std::int64_t layer = 0; layer < config_.n_layer; ++layer) {
-      if (to_be_left()) return;
       decoder_block(pass, weights_.layers[std::size_t(layer)], shapes_[std::size_t(layer)], layer);
+      if (cancel.requested || worker.stopped()) return;
     }
-    if (to_be_left()) return;
     head(pass, batch, logits);
   });
-  return !cancelled;
+  return !cancel.requested;
 }
 
 VITRINE_INLINE void Transformer::check_batch(const Batch& batch, const PassScratch& scratch,
@@ -80,40 +71,40 @@ VITRINE_INLINE void Transformer::check_batch(const Batch& batch, const PassScrat
 
 // STEP 2/9 embed: every id becomes its row of the embedding matrix, the start of the residual stream x.
 VITRINE_INLINE void Transformer::embed(const Pass& pass, const Batch& batch) const {
-  auto& [worker, kernels, scratch, slices, n_tokens, observer] = pass;
-  const auto x = pass.rows(scratch.x);
-  worker.for_chunks(n_tokens, 1, [&](std::int64_t begin, std::int64_t end) {
+  auto &worker = pass.worker, &nearby = pass.nearby;
+  auto& scratch = pass.scratch;
+  nearby.for_chunks(pass.n_tokens, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t)
-      weights_.token_embedding.decode_row(batch.tokens[std::size_t(t)], x.row(t).data());
+      weights_.token_embedding.decode_row(batch.tokens[std::size_t(t)], pass.x.row(t).data());
   });
-  const std::span<const std::int64_t> positions(scratch.positions.data(), std::size_t(n_tokens));
+  if (config_.embedding_scale != 1.0f) {
+    nearby.sync();
+    scale(nearby, pass.kernels, pass.x, config_.embedding_scale);
+  }
+  const std::span<const std::int64_t> positions(scratch.positions.data(), std::size_t(pass.n_tokens));
   for (std::size_t i = 0; i < inverse_frequencies_.size(); ++i)
     rope_cos_sin(worker, inverse_frequencies_[i], positions, pass.rows(scratch.cos[i]), pass.rows(scratch.sin[i]));
-  if (config_.embedding_scale != 1.0f) {
-    worker.sync();
-    scale(worker, kernels, x, config_.embedding_scale);
-  }
   worker.sync();
-  pass.show("2/9 embed", "embedding", -1, x, "d_model");
+  pass.show("2/9 embed", "embedding", -1, pass.x, "d_model");
 }
 
 // STEP 8/9 head: the wanted rows of the residual stream are normed and compared with every word of the vocabulary.
 VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, TensorView<float, 2> logits) const {
-  auto& [worker, kernels, scratch, slices, n_tokens, observer] = pass;
+  auto &worker = pass.worker, &nearby = pass.nearby;
   const auto n_rows = std::int64_t(batch.logit_rows.size());
   if (n_rows == 0) return;
   const auto d_model = config_.d_model;
-  const TensorView<float, 2> normed(scratch.normed.data(), {n_rows, d_model});
+  const TensorView<float, 2> normed(pass.normed.data(), {n_rows, d_model});
   for (std::int64_t i = 0; i < n_rows; ++i) {
-    const TensorView<const float, 2> x(scratch.x.data() + batch.logit_rows[std::size_t(i)] * d_model, {1, d_model});
-    rms_norm(worker, kernels, x, weights_.final_norm.data(), config_.norm_eps,
-             {normed.data() + i * d_model, {1, d_model}});
+    const TensorView<const float, 2> x(pass.x.row(batch.logit_rows[std::size_t(i)]).data(), {1, d_model});
+    rms_norm(nearby, pass.kernels, x, weights_.final_norm.data(), config_.norm_eps,
+             {normed.row(i).data(), {1, d_model}});
   }
-  worker.sync();
+  nearby.sync();
   pass.show("8/9 head", "final_norm", -1, normed, "d_model");
-  scratch.input.prepare(worker, kernels, normed, {&weights_.head()});
-  worker.sync();
-  linear(worker, kernels, weights_.head(), scratch.input, {logits.data(), {n_rows, config_.n_vocab}});
+  pass.input.prepare(nearby, pass.kernels, normed, {&weights_.head()});
+  nearby.sync();
+  linear(worker, pass.kernels, weights_.head(), pass.input, {logits.data(), {n_rows, config_.n_vocab}});
   worker.sync();
   pass.show("8/9 head", "logits", -1, {logits.data(), {n_rows, config_.n_vocab}}, "n_vocab");
 }
@@ -134,25 +125,37 @@ VITRINE_INLINE BlockShape Transformer::block_shape(const LayerConfig& layer) con
 
 VITRINE_INLINE PassScratch Transformer::make_scratch(std::int64_t max_tokens, std::int64_t max_context,
                                                      int n_threads) const {
-  const auto matrix = [max_tokens](std::int64_t width) { return Tensor<float, 2>({max_tokens, width}, false); };
   const auto q_width = config_.n_head * config_.head_dim, kv_width = config_.n_kv_head * config_.head_dim;
+  const auto most_cols = (std::max)({config_.d_model, config_.d_ff, q_width});
+  const auto matrix = [max_tokens](std::int64_t width) { return Tensor<float, 2>({max_tokens, width}, false); };
   PassScratch scratch;
   scratch.max_context = max_context;
   scratch.n_threads = n_threads;
-  scratch.x = matrix(config_.d_model);
-  scratch.normed = matrix(config_.d_model);
   scratch.q = matrix(q_width);
   scratch.k = matrix(kv_width);
   scratch.v = matrix(kv_width);
   scratch.mixed = matrix(q_width);
+  scratch.projected = matrix(config_.d_model);
   scratch.gate = matrix(config_.d_ff);
   scratch.up = matrix(config_.d_ff);
+  scratch.shared.x = matrix(config_.d_model);
+  scratch.shared.normed = matrix(config_.d_model);
+  scratch.shared.input.reserve(max_tokens, most_cols);
+  for (int i = 0; i < n_threads; ++i) {
+    const auto own = [](std::int64_t width) { return Tensor<float, 2>({max_own_tokens, width}); };
+    auto& vectors = scratch.own.emplace_back();
+    vectors.x = own(config_.d_model);
+    vectors.normed = own(config_.d_model);
+    vectors.q = own(q_width);
+    vectors.k = own(kv_width);
+    vectors.gated = own(config_.d_ff);
+    vectors.input.reserve(max_own_tokens, most_cols);
+  }
   for (std::size_t i = 0; i < inverse_frequencies_.size(); ++i) {
     scratch.cos.push_back(matrix(config_.head_dim / 2));
     scratch.sin.push_back(matrix(config_.head_dim / 2));
   }
   scratch.positions.resize(std::size_t(max_tokens));
-  scratch.input.reserve(max_tokens, (std::max)({config_.d_model, config_.d_ff, q_width}));
   for (const auto& shape : shapes_) scratch.attention.reserve(shape.attention, max_tokens, max_context, n_threads);
   return scratch;
 }

@@ -54,15 +54,14 @@ VITRINE_INLINE void store_kv(Worker& worker, const KernelTable& kernels, const K
         cache.n_kv_head * head_dim, "]");
   // Sixteen tokens at a time, so that no two threads write into the same cache line of K.
   const std::int64_t first_panel = pos0 / 16, n_panels = divide_up(pos0 + n_tokens, 16) - first_panel;
-  worker.for_chunks(n_panels * cache.n_kv_head, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t head = task / n_panels, panel = first_panel + task % n_panels;
-      const std::int64_t begin_at = (std::max)(16 * panel, pos0), t = begin_at - pos0;
-      const std::int64_t n = (std::min)(16 * (panel + 1), pos0 + n_tokens) - begin_at;
-      kernels.attention.store(cache_of(cache, head), begin_at, n, head_dim, &k(t, head * head_dim), k.strides()[0],
-                              &v(t, head * head_dim), v.strides()[0]);
-    }
-  });
+  const Worker::Range own = worker.share(n_panels * cache.n_kv_head);
+  for (std::int64_t task = own.begin; task < own.end; ++task) {
+    const std::int64_t head = task / n_panels, panel = first_panel + task % n_panels;
+    const std::int64_t begin_at = (std::max)(16 * panel, pos0), t = begin_at - pos0;
+    const std::int64_t n = (std::min)(16 * (panel + 1), pos0 + n_tokens) - begin_at;
+    kernels.attention.store(cache_of(cache, head), begin_at, n, head_dim, &k(t, head * head_dim), k.strides()[0],
+                            &v(t, head * head_dim), v.strides()[0]);
+  }
 }
 
 VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const AttentionShape& shape,
@@ -139,14 +138,18 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
     const std::int64_t worthwhile = (std::max)(divide_up(tiles.n_rows, 8), (std::min)(one_each, tiles.n_rows));
     tiles.n_tiles = (std::max)(tiles.n_tiles, (std::min)(enough, worthwhile));
   }
-  worker.for_chunks(n_kv_head * tiles.n_tiles, 1, [&](std::int64_t begin, std::int64_t end) {
+  const auto attend = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t task = begin; task < end; ++task) {
       // Later rows see more keys: the longest tasks first, so that threads end together.
       const std::int64_t kv_head = task % n_kv_head, tile = tiles.n_tiles - 1 - task / n_kv_head;
       kernels.attention.attend(rows_of(kv_head, tiles.begin(tile), tiles.begin(tile + 1)), cache_of(cache, kv_head),
                                own);
     }
-  });
+  };
+  const std::int64_t n_tasks = n_kv_head * tiles.n_tiles;
+  if (n_tokens > 1) return worker.for_chunks(n_tasks, 1, attend);
+  const Worker::Range share = worker.share(n_tasks);  // short and alike: not worth asking how far the others are
+  attend(share.begin, share.end);
 }
 
 VITRINE_NAMESPACE_END

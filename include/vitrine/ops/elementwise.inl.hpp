@@ -66,7 +66,7 @@ VITRINE_INLINE void rms_norm(Worker& worker, const KernelTable& kernels, TensorV
   check_same_shape("rms_norm", "y", x, y);
   for_rows(worker, x.size(0), [&](std::int64_t row) {
 #ifdef VITRINE_REVERSED_SUMMATION
-    if (worker.id() != 0 || kernels.isa == Isa::scalar || trace_fault::watched)
+    if (worker.thread() != 0 || kernels.isa == Isa::scalar || trace_fault::watched)
       return rms_norm_backwards(row_of(x, row), weight, eps, row_of(y, row), x.size(1));
 #endif
     kernels.elementwise.rms_norm(row_of(x, row), weight, eps, row_of(y, row), x.size(1));

@@ -10,15 +10,18 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace linear_op_detail {
 
-// Panels handed to a thread at a time: enough that handing out costs nothing, few enough that no thread waits long for
-// the last one. Float kernels work on four panels side by side.
+// Panels that a thread takes of its share at a time: small enough that the others can help it with the rest, large
+// enough that a kernel gets going. Float kernels work on four panels side by side.
 inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_tokens, int n_threads) {
   const std::int64_t share = w.n_panels() / n_threads;
   if (n_tokens > 1) return std::clamp<std::int64_t>(share / 4, 1, 8);
-  const auto least = std::int64_t((std::size_t(32) << 10) / w.panel_bytes() + 1);
-  const std::int64_t chunk = (std::max)(share / 8, (std::min)(least, share / 2));
+  constexpr std::size_t chunk_bytes = std::size_t(16) << 10;
+  const auto chunk = std::int64_t(chunk_bytes / w.panel_bytes());
   return (std::max)(std::int64_t(1), is_float_type(w.type()) ? (chunk + 3) / 4 * 4 : chunk);
 }
+
+// Below this much of a matrix for each thread, asking how far the others are takes longer than waiting for them.
+inline constexpr std::size_t worth_helping = std::size_t(1) << 20;
 
 }  // namespace linear_op_detail
 
@@ -110,8 +113,12 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
   job.add = options.add;
   const LinearForms& forms = linear_forms(table.linear, w.type());
   const LinearKernel kernel = job.n_tokens == 1 ? forms.one_token : forms.many_tokens;
-  worker.for_chunks(w.n_panels(), panels_per_chunk(w, job.n_tokens, worker.n_threads()),
-                    [&](std::int64_t first, std::int64_t last) { kernel(job, first, last); });
+  const std::int64_t chunk = panels_per_chunk(w, job.n_tokens, worker.n_threads());
+  const Worker::Range own = worker.share(w.n_panels(), chunk);
+  job.fetch_end = w.panel(own.end);
+  if (job.n_tokens == 1 && std::size_t(own.end - own.begin) * job.panel_bytes < worth_helping)
+    return kernel(job, own.begin, own.end);
+  worker.for_chunks(w.n_panels(), chunk, [&](std::int64_t first, std::int64_t last) { kernel(job, first, last); });
 }
 
 VITRINE_NAMESPACE_END

@@ -22,7 +22,7 @@ VITRINE_FORCE_INLINE f32x16 block_result_256(i32x16 dot, i32x16 pairs, f32x16 d,
 template <class Format>
 inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t last) {
   const std::int64_t n_blocks = job.n_cols / 256;
-  const std::uint8_t* end = panel_start(job, last);
+  const auto* end = reinterpret_cast<const std::uint8_t*>(job.fetch_end);
   for (std::int64_t panel = first; panel < last; ++panel) {
     const std::uint8_t* start = panel_start(job, panel);
     f32x16 acc = zero();

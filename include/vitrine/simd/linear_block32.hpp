@@ -19,7 +19,7 @@ VITRINE_FORCE_INLINE i32x16 offset_term(const XBlock32& x) {
 template <class Format>
 inline void one_token_32(const LinearJob& job, std::int64_t first, std::int64_t last) {
   const std::int64_t n_blocks = job.n_cols / 32;
-  const std::uint8_t* end = panel_start(job, last);
+  const auto* end = reinterpret_cast<const std::uint8_t*>(job.fetch_end);
   for (std::int64_t panel = first; panel < last; ++panel) {
     const std::uint8_t* start = panel_start(job, panel);
     f32x16 acc = zero();

@@ -32,6 +32,8 @@ struct XBlock256 {
 struct LinearJob {
   const std::byte* weights = nullptr;  // [n_panels][panel_bytes]
   std::size_t panel_bytes = 0;
+  const std::byte* fetch_end =
+      nullptr;  // weights from here on are not for this thread: a one-token kernel fetches up to it
   std::int64_t n_rows = 0, n_cols = 0, n_tokens = 0;
   const float* x = nullptr;  // [n_tokens][x_stride], float types
   std::int64_t x_stride = 0;
