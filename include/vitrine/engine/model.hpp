@@ -19,8 +19,9 @@ VITRINE_NAMESPACE_BEGIN
 
 class Model {
  public:
-  // `path`: a GGUF file, or a folder with config.json, *.safetensors and a tokenizer. Throws Error; see
-  // load_model_files.
+  // `path`: as load_model_files takes it, a GGUF file of any name or a folder with config.json, *.safetensors and a
+  // tokenizer (or a *.safetensors or *.json in it). Throws Error, as load_model_files and load_tokenizer do; what is
+  // wrong with the configuration or the tokenizer is said before any weights are read.
   static std::shared_ptr<const Model> load(const std::filesystem::path& path, const LoadOptions& options = {});
 
   Model(Transformer transformer, Tokenizer tokenizer, double load_seconds = 0, std::vector<std::string> notices = {});

@@ -1,10 +1,13 @@
 // Bodies of engine/model.hpp.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "vitrine/engine/model.hpp"
 #include "vitrine/engine/timings.hpp"
+#include "vitrine/model/architecture.hpp"
+#include "vitrine/model/gguf.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -21,9 +24,18 @@ VITRINE_INLINE Model::Model(Transformer transformer, Tokenizer tokenizer, double
 VITRINE_INLINE std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, const LoadOptions& options) {
   const Stopwatch watch;
   const parallel_detail::DefaultFloatEnvironment environment;  // weights must not depend on the host's rounding mode
-  LoadedModel loaded = load_model_files(path, options);
+  // What the path means is decided once, for weights and tokenizer alike.
+  const auto folder = model_folder(path);
+  std::optional<GgufFile> file;
+  const auto read_tokenizer = [&] {
+    if (folder) return tokenizer_from_folder(*folder, {.extra_end = {}, .n_rows = read_config(*folder).n_vocab});
+    file.emplace(GgufFile::open(path, options.try_map));
+    return tokenizer_from_gguf(*file, {.extra_end = {}, .n_rows = config_from_gguf(*file).n_vocab});
+  };
+  Tokenizer tokenizer = naming_memory(read_tokenizer, path.string());
+  LoadedModel loaded = folder ? load_model_files(*folder, options)
+                              : naming_memory([&] { return load_gguf(*file, options); }, path.string());
   const auto complete = [&] {
-    Tokenizer tokenizer = load_tokenizer(path, {.extra_end = {}, .n_rows = loaded.config.n_vocab});
     auto notices = std::move(loaded.notices);
     Transformer transformer(std::move(loaded));
     return std::make_shared<const Model>(std::move(transformer), std::move(tokenizer), watch.seconds(),

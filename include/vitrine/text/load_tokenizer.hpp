@@ -22,9 +22,9 @@ struct TokenizerOptions {
   std::int64_t n_rows = 0;  // rows of the model's embedding; ids beyond the file's own are filled up with unused tokens
 };
 
-// A GGUF file, a tokenizer.json, a tokenizer.model, or a folder that holds one of the last two (looked for in this
-// order) and perhaps tokenizer_config.json, config.json and generation_config.json. Throws Error::io, bad_file or
-// unsupported.
+// `path`: a GGUF file of any name; a folder that holds tokenizer.json or tokenizer.model (looked for in this order) and
+// perhaps tokenizer_config.json, config.json and generation_config.json; such a folder's config.json, *.safetensors or
+// *.index.json; or one tokenizer.json or tokenizer.model by itself. Throws Error::io, bad_file or unsupported.
 Tokenizer load_tokenizer(const std::filesystem::path& path, const TokenizerOptions& options = {});
 
 Tokenizer tokenizer_from_gguf(const GgufFile& file, const TokenizerOptions& options = {});

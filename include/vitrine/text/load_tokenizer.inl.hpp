@@ -1,7 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
 
+#include "vitrine/model/architecture.hpp"
 #include "vitrine/model/mapped_file.hpp"
 #include "vitrine/text/load_tokenizer.hpp"
 #include "vitrine/text/sentencepiece_model.inl.hpp"
@@ -12,6 +16,23 @@
 VITRINE_NAMESPACE_BEGIN
 
 namespace load_tokenizer_detail {
+
+// The folder that a path means as load_model_files takes it, but for a tokenizer's own *.json.
+inline std::optional<std::filesystem::path> folder_of(const std::filesystem::path& path) {
+  auto folder = model_folder(path);
+  const auto name = path.filename().string();
+  const bool by_itself = path.extension() == ".json" && name != "config.json" && !name.ends_with(".index.json");
+  std::error_code ignored;
+  if (by_itself && !std::filesystem::is_directory(path, ignored)) folder.reset();
+  return folder;
+}
+
+// By its first bytes, because download caches name files after their hash.
+inline bool is_gguf(const std::filesystem::path& path) {
+  char magic[4] = {};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
+  return path.extension() == ".gguf" || std::string_view(magic, sizeof magic) == "GGUF";
+}
 
 inline TokenizerSpec spec_from_file(const std::filesystem::path& path, std::int64_t n_rows) {
   if (path.extension() == ".json")
@@ -68,11 +89,10 @@ VITRINE_INLINE Tokenizer tokenizer_from_folder(const std::filesystem::path& fold
 }
 
 VITRINE_INLINE Tokenizer load_tokenizer(const std::filesystem::path& path, const TokenizerOptions& options) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return tokenizer_from_folder(path, options);
-  if (path.extension() == ".gguf") return tokenizer_from_gguf(GgufFile::open(path), options);
-  return load_tokenizer_detail::finish(load_tokenizer_detail::spec_from_file(path, options.n_rows), options,
-                                       options.n_rows);
+  using namespace load_tokenizer_detail;
+  if (const auto folder = folder_of(path)) return tokenizer_from_folder(*folder, options);
+  if (is_gguf(path)) return tokenizer_from_gguf(GgufFile::open(path), options);
+  return finish(spec_from_file(path, options.n_rows), options, options.n_rows);
 }
 
 VITRINE_NAMESPACE_END
