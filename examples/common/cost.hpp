@@ -46,7 +46,9 @@ inline Cost pass_cost(const vitrine::Model& model, std::int64_t n_tokens, std::i
     double keys_seen = 0;  // summed over the tokens
     for (std::int64_t t = 0; t < n_tokens; ++t)
       keys_seen += double(layer.window > 0 ? std::min(layer.window, pos0 + t + 1) : pos0 + t + 1);
-    const std::int64_t reach = layer.window > 0 ? std::min(pos0 + n_tokens, layer.window + n_tokens) : pos0 + n_tokens;
+    // The last token sees `window` keys, itself among them, and each token before it reaches one key further back.
+    const std::int64_t all = pos0 + n_tokens;
+    const std::int64_t reach = layer.window > 0 ? std::min(all, layer.window + n_tokens - 1) : all;
     cost.float_ops += 4 * double(config.n_head * config.head_dim) * keys_seen;
     cost.kv_bytes += 2 * double(config.n_kv_head * config.head_dim) * double(reach) * kv_value_bytes;
   }

@@ -212,6 +212,17 @@ class Prefill_vs_decode(Common, unittest.TestCase):
         self.assertAlmostEqual(eight["bytes_per_token"], (4 * (3 * layer + 384 * 64) + 8 * 3 * 2 * 32 * 2) / 8)
         for row in rows:
             self.assertGreater(row["tokens_per_second"], 0)
+
+    def test_a_window_ends_the_reach(self):
+        # Beyond its window of 8 keys a layer reads no more of them, however long the prompt: here all 3 layers.
+        model = ("--model", DATA / "tiny" / "mistral_swa", "--lengths", "8,40", *self.arguments[4:])
+        rows = json.loads(run(*model, "--json").stdout)["rows"]
+        layer = 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 96
+        for row in rows[1::2]:
+            self.assertAlmostEqual(row["bytes_per_token"], 4 * (3 * layer + 400 * 64) + 8 * 3 * 2 * 32 * 2)
+
+    def test_shares_are_positive(self):
+        for row in json.loads(run(*self.arguments, "--json").stdout)["rows"]:
             self.assertGreater(row["share_of_peak"], 0)
 
     def test_what_is_said_in_words(self):
