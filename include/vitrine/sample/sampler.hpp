@@ -37,7 +37,8 @@ struct SamplingStage {
 
 class Sampler {
  public:
-  // Throws Error(bad_argument) naming the parameter that is out of range.
+  // Throws Error(bad_argument) naming the parameter that is out of range; Error(io) when no seed is given and the
+  // system has none.
   Sampler(const SamplingOptions& options, std::int64_t n_vocab);
   // A chain in the order of the caller's choice.
   Sampler(std::vector<SamplingStep> chain, std::optional<std::uint64_t> seed, std::int64_t n_vocab);
@@ -64,11 +65,7 @@ class Sampler {
   Candidates candidates_;
 };
 
-// The logits [n] with each distinct token of the history penalised once: z / penalty if z > 0, else z * penalty.
-void penalise_repetition(std::span<float> logits, std::span<const float> original, std::span<const Token> history,
-                         double penalty);
-
-// A seed from the system's entropy.
+// A seed from the system's entropy. Throws Error::io if the system has none to give.
 std::uint64_t fresh_seed();
 
 VITRINE_NAMESPACE_END

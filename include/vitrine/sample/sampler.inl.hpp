@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <random>
 #include <utility>
 
@@ -20,22 +21,28 @@ inline std::vector<SamplingStep> checked(std::vector<SamplingStep> chain) {
   return chain;
 }
 
-}  // namespace sampler_detail
-
-VITRINE_INLINE std::uint64_t fresh_seed() {
-  std::random_device entropy;
-  const std::uint64_t upper = entropy();
-  return upper << 32 | (entropy() & 0xffffffffu);
-}
-
-VITRINE_INLINE void penalise_repetition(std::span<float> logits, std::span<const float> original,
-                                        std::span<const Token> history, double penalty) {
+// The logits with each distinct token of the history penalised once: z / penalty if z > 0, else z * penalty. Both spans
+// are [n_vocab]; `logits` is a copy of `original` when it comes.
+inline void penalise_repetition(std::span<float> logits, std::span<const float> original,
+                                std::span<const Token> history, double penalty) {
   for (const Token token : history) {
     check(token >= 0 && std::size_t(token) < original.size(), ErrorKind::bad_argument,
           "history: expected token ids from 0 to ", original.size() - 1, ", got ", token);
     // Always computed from the original: a token seen twice is penalised once.
     const double value = original[std::size_t(token)];
     logits[std::size_t(token)] = float(value > 0 ? value / penalty : value * penalty);
+  }
+}
+
+}  // namespace sampler_detail
+
+VITRINE_INLINE std::uint64_t fresh_seed() {
+  try {
+    std::random_device entropy;
+    const std::uint64_t upper = entropy();
+    return upper << 32 | (entropy() & 0xffffffffu);
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::io, concat("seed: the system gives no random numbers (", error.what(), "); pass a seed"));
   }
 }
 
@@ -61,8 +68,8 @@ VITRINE_INLINE void Sampler::start(std::span<const float> logits, std::span<cons
     return candidates_.reset(logits);
   const auto window = std::size_t(chain_.front().window);
   std::copy(logits.begin(), logits.end(), edited.begin());
-  penalise_repetition(edited, logits, window > 0 && window < history.size() ? history.last(window) : history,
-                      chain_.front().value);
+  sampler_detail::penalise_repetition(
+      edited, logits, window > 0 && window < history.size() ? history.last(window) : history, chain_.front().value);
   candidates_.reset(edited);
 }
 
