@@ -115,6 +115,43 @@ TEST_CASE("the logits of all positions are those that a prefill up to there give
   CHECK(all.length() == 21);
 }
 
+TEST_CASE("the logits of all positions come with progress, and the call can be stopped like a prefill") {
+  const auto prompt = some_tokens(40);
+  for (const bool use_cache : {true, false}) {
+    INFO((use_cache ? "with" : "without") << " cache");
+    Session session(tiny(), {.n_threads = 1, .use_cache = use_cache});
+    session.prefill(std::span(prompt).first(3));
+    const std::int64_t first = use_cache ? 0 : 3;  // without a cache the tokens before are computed again
+    std::vector<std::int64_t> done;
+    const auto note = [&](const ProgressEvent& event) {
+      CHECK(event.phase == "prefill");
+      CHECK(event.total == 37 + first);
+      done.push_back(event.done);
+    };
+    std::stop_source source;
+    std::int64_t n_seen = 0;
+    const auto stop_at_once = [&](std::int64_t, std::span<const float>) {
+      ++n_seen;
+      source.request_stop();
+    };
+    const auto rest = std::span(prompt).subspan(3);
+    const auto error = error_of([&] { session.prefill_logits(rest, stop_at_once, source.get_token(), note); });
+    CHECK(error.kind() == ErrorKind::cancelled);
+    CHECK(n_seen == 16 - first);  // the tokens of the first pass only
+    CHECK(done == std::vector<std::int64_t>{16});
+    CHECK(session.length() == 3);
+    done.clear();
+    n_seen = 0;
+    session.prefill_logits(
+        rest, [&](std::int64_t, std::span<const float>) { ++n_seen; }, {}, note);
+    CHECK(done == std::vector<std::int64_t>{16, 32, 37 + first});
+    CHECK(n_seen == 37);
+    CHECK_THROWS_WITH(session.prefill_logits(some_tokens(2), [](auto...) { throw std::runtime_error("seen enough"); }),
+                      "seen enough");
+    CHECK(session.length() == 40);
+  }
+}
+
 TEST_CASE("cancellation takes effect within a layer and leaves the session as it was") {
   std::stop_source source;
   SessionOptions options{.n_threads = 2, .chunk = 8};

@@ -6,8 +6,12 @@
 //
 // A session is used by one thread at a time and may be moved; any number of sessions may share a model. The logits it
 // gives are bit-identical for any chunk size, number of threads and instruction set, and with the cache or without.
-// What fails leaves the session as it was before the call. After fork() a child must make sessions with one thread, or
-// use a build with VITRINE_STD_THREADS: OpenMP's threads stay with the parent.
+// What fails leaves the session as it was before the call.
+//
+// In a host that uses OpenMP itself, a call from inside one of its parallel regions gets as many threads as OpenMP
+// grants there: one, unless nested regions are allowed (omp_set_max_active_levels). It is slower then, with the same
+// bits. After fork() a child must make sessions with one thread, since OpenMP's stay with the parent. A build with
+// VITRINE_STD_THREADS knows neither limit.
 #pragma once
 
 #include <cstddef>
@@ -53,12 +57,16 @@ class Session {
   // The same for one token; allocates nothing.
   std::span<const float> decode(Token token, const std::stop_token& stop = {});
 
-  // Appends tokens and shows the logits of every one of them: see(position, logits [n_vocab]), positions ascending.
+  // Appends tokens and shows the logits of every one of them: see(position, logits [n_vocab]), positions ascending. May
+  // end as prefill may; bad_argument also for an empty `see`, out_of_memory for the room of its logits. What `see`
+  // throws ends the call.
   using LogitsObserver = std::function<void(std::int64_t, std::span<const float>)>;
-  void prefill_logits(std::span<const Token> tokens, const LogitsObserver& see);
+  void prefill_logits(std::span<const Token> tokens, const LogitsObserver& see, const std::stop_token& stop = {},
+                      const Progress& progress = {});
 
+  // Keeps the first n_tokens. Throws Error::bad_argument unless 0 <= n_tokens <= length().
+  void truncate(std::int64_t n_tokens);
   void reset() { truncate(0); }
-  void truncate(std::int64_t n_tokens);  // keeps the first n_tokens
 
   std::span<const Token> tokens() const;  // the sequence so far
   std::int64_t length() const { return std::int64_t(tokens().size()); }

@@ -112,19 +112,22 @@ struct Session::Impl {
     return true;
   }
 
-  // Computes what the cache lacks of `tokens`, in chunks. What goes wrong takes back the tokens from `n_before` on.
+  // Appends `more` and computes what the cache lacks of `tokens`, in chunks. What goes wrong takes `more` back.
   template <class AfterChunk>
-  void evaluate(std::size_t n_before, std::int64_t chunk, bool all_logits, const std::stop_token& stop,
-                AfterChunk&& after_chunk) {
+  void evaluate(std::span<const Token> more, std::int64_t chunk, bool all_logits, const std::stop_token& stop,
+                const Progress& progress, AfterChunk&& after_chunk) {
+    const auto n_before = tokens.size();
+    tokens.insert(tokens.end(), more.begin(), more.end());
     try {
       if (!options.use_cache) cache.truncate(0);
-      const auto total = std::int64_t(tokens.size());
+      const auto total = std::int64_t(tokens.size()), first = cache.length();
       while (cache.length() < total) {
         const auto n = (std::min)(chunk, total - cache.length());
         const bool last = cache.length() + n == total;
         check(pass(n, all_logits ? n : (last ? 1 : 0), stop), ErrorKind::cancelled, "cancelled after ", cache.length(),
               " of ", total, " tokens");
         after_chunk(n);
+        if (progress) progress({"prefill", cache.length() - first, total - first, "tokens"});
       }
     } catch (...) {
       tokens.resize(n_before);
@@ -150,26 +153,19 @@ VITRINE_INLINE std::span<const float> Session::prefill(std::span<const Token> mo
                                                        const Progress& progress) {
   const session_detail::InUse in_use(impl_->in_use);
   impl_->check_new(more);
-  const auto n_before = impl_->tokens.size();
-  impl_->tokens.insert(impl_->tokens.end(), more.begin(), more.end());
-  const auto total = std::int64_t(impl_->options.use_cache ? more.size() : impl_->tokens.size());
-  std::int64_t done = 0;
-  impl_->evaluate(n_before, impl_->options.chunk, false, stop, [&](std::int64_t n) {
-    done += n;
-    if (progress) progress({"prefill", done, total, "tokens"});
-  });
+  impl_->evaluate(more, impl_->options.chunk, false, stop, progress, [](std::int64_t) {});
   return impl_->last_logits();
 }
 
 VITRINE_INLINE std::span<const float> Session::decode(Token token, const std::stop_token& stop) {
   const session_detail::InUse in_use(impl_->in_use);
   impl_->check_new({&token, 1});
-  impl_->tokens.push_back(token);
-  impl_->evaluate(impl_->tokens.size() - 1, impl_->options.chunk, false, stop, [](std::int64_t) {});
+  impl_->evaluate({&token, 1}, impl_->options.chunk, false, stop, {}, [](std::int64_t) {});
   return impl_->last_logits();
 }
 
-VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const LogitsObserver& see) {
+VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const LogitsObserver& see,
+                                            const std::stop_token& stop, const Progress& progress) {
   const session_detail::InUse in_use(impl_->in_use);
   check(bool(see), ErrorKind::bad_argument, "see: expected a function, got an empty one");
   impl_->check_new(more);
@@ -177,10 +173,8 @@ VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const L
   const auto n_vocab = impl_->model->config().n_vocab;
   if (impl_->logits.shape()[0] < rows)
     impl_->logits = naming_memory([&] { return Tensor<float, 2>({rows, n_vocab}); }, "logits of ", rows, " tokens");
-  const auto n_before = impl_->tokens.size();
-  impl_->tokens.insert(impl_->tokens.end(), more.begin(), more.end());
-  const auto first_new = std::int64_t(n_before);
-  impl_->evaluate(n_before, rows, true, {}, [&](std::int64_t n) {
+  const auto first_new = length();
+  impl_->evaluate(more, rows, true, stop, progress, [&](std::int64_t n) {
     const auto pos0 = impl_->cache.length() - n;
     for (std::int64_t i = 0; i < n; ++i)
       if (pos0 + i >= first_new) see(pos0 + i, std::as_const(impl_->logits).view().row(i));
