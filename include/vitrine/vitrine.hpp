@@ -9,6 +9,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/version.hpp"
 #include "vitrine/engine/generate.hpp"
 #include "vitrine/engine/model.hpp"
 #include "vitrine/engine/session.hpp"

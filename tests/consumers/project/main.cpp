@@ -1,5 +1,6 @@
 // consumer MODEL: generates four tokens with a model. Built in every way in which Vitrine can be used.
 #include <iostream>
+#include <string_view>
 
 #include "vitrine/vitrine.hpp"
 
@@ -8,6 +9,7 @@ const char* other_unit_isa();
 #endif
 
 int main(int, char** argv) try {
+  if (std::string_view(vitrine::version()) != VITRINE_VERSION_STRING) return 1;
   const auto model = vitrine::Model::load(argv[1]);
   vitrine::Session session(model, {.n_threads = 2});
   auto generation = vitrine::generate(session, model->tokenizer().encode("hello"), {.max_new_tokens = 4});

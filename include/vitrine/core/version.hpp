@@ -1,0 +1,19 @@
+// Which version of the library a program runs with, as against the headers that it was compiled with.
+//
+//   if (std::string_view(vitrine::version()) != VITRINE_VERSION_STRING) ...   // an older or newer library was loaded
+//
+// core/config.hpp has the version of the headers, as numbers and as text. Header-only programs have one version.
+#pragma once
+
+#include "vitrine/core/config.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+// "major.minor.patch" of the compiled library.
+const char* version();
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/core/version.inl.hpp"
+#endif

@@ -1,0 +1,1 @@
+#include "vitrine/core/version.inl.hpp"
