@@ -153,7 +153,7 @@ TEST_CASE("rope: tables and rotation") {
       reference::rope(want.view(), head_dim, inverse_frequencies, positions);
       Tensor<float, 2> cos({n_tokens, head_dim / 2}), sin({n_tokens, head_dim / 2});
       const auto got = run_everywhere(x, [&](Worker& worker, auto& k, auto y) {
-        rope_cos_sin(worker, k, inverse_frequencies, positions, cos.view(), sin.view());
+        rope_cos_sin(worker, inverse_frequencies, positions, cos.view(), sin.view());
         worker.sync();
         rope(worker, k, y, 3, head_dim, cos.view(), sin.view());
       });

@@ -17,7 +17,8 @@ class ContiguousCache {
  public:
   ContiguousCache() = default;
 
-  // Room for `capacity` tokens, rounded up to whole blocks. Throws out_of_memory, saying the bytes, when refused.
+  // Room for `capacity` tokens, rounded up to whole blocks. Throws Error: bad_argument for a capacity below 1 or an
+  // element type that caches do not hold; out_of_memory, saying the bytes, when refused.
   ContiguousCache(const KvLayout& layout, std::int64_t capacity) : layout_(layout), capacity_(capacity) {
     layout.check_type();
     check(capacity >= 1, ErrorKind::bad_argument, "KV cache: expected room for at least 1 token, got ", capacity);
@@ -34,11 +35,13 @@ class ContiguousCache {
   std::size_t bytes() const { return storage_.size(); }
   std::byte* const* blocks() const { return blocks_.data(); }
 
+  // Counts n_tokens more as held. Throws Error::context_full when there is no room for them.
   void append(std::int64_t n_tokens) {
     check(n_tokens >= 0 && n_tokens <= capacity_ - length_, ErrorKind::context_full, "KV cache: ", length_,
           " tokens held, ", n_tokens, " more do not fit its ", capacity_);
     length_ += n_tokens;
   }
+  // Forgets all but the first n_tokens. Throws Error::bad_argument unless 0 <= n_tokens <= length().
   void truncate(std::int64_t n_tokens) {
     check(n_tokens >= 0 && n_tokens <= length_, ErrorKind::bad_argument, "truncate: expected 0 to ", length_,
           " tokens, got ", n_tokens);

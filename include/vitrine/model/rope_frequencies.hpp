@@ -19,7 +19,8 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// [head_dim / 2]
+// [head_dim / 2]. Throws Error::bad_argument for a head_dim that is odd or below 2, and for frequency divisors that are
+// not one for each pair.
 std::vector<float> inverse_frequencies(const RopeConfig& rope, std::int64_t head_dim);
 
 VITRINE_NAMESPACE_END

@@ -33,10 +33,8 @@ VITRINE_NAMESPACE_BEGIN
 class AttentionScratch {
  public:
   // Enough for any call with this shape, n_tokens <= max_tokens, positions < max_context, a team of n_threads. Call it
-  // once per shape that occurs: what is reserved only grows.
+  // once per shape that occurs: what is reserved only grows. Throws Error::out_of_memory.
   void reserve(const AttentionShape& shape, std::int64_t max_tokens, std::int64_t max_context, int n_threads);
-
-  std::size_t bytes() const { return threads_.size() + partials_.size(); }
 
   // Internal: scratch of one thread, room for results of single spans (two buffers, used in turn).
   float* thread(int id) { return reinterpret_cast<float*>(threads_.data()) + id * thread_floats_; }
@@ -54,7 +52,8 @@ class AttentionScratch {
 };
 
 // Rounds k, v [n_tokens, n_kv_head * head_dim] to the cache's type (to nearest even) and stores them at positions pos0,
-// pos0 + 1, ... No barrier at the end; sync before attention reads them.
+// pos0 + 1, ... No barrier at the end; sync before attention reads them. Throws Error::bad_argument, on every thread,
+// unless k and v fit the cache and each other; that the table's blocks reach pos0 + n_tokens is the caller's part.
 void store_kv(Worker& worker, const KernelTable& kernels, const KvView& cache, std::int64_t pos0,
               TensorView<const float, 2> k, TensorView<const float, 2> v);
 
@@ -64,7 +63,8 @@ void store_kv(Worker& worker, const KernelTable& kernels, const KvView& cache, s
 //
 // Every thread of the team makes the same call. What the caller syncs: before it, so that q and the cache are written;
 // after it, before out is read. Several calls in a row (one per sequence of a batch) need nothing between them and may
-// share the scratch. It may sync inside.
+// share the scratch. It may sync inside. Throws Error::bad_argument, on every thread, when shape, q, out, cache and
+// scratch do not fit each other.
 void attention(Worker& worker, const KernelTable& kernels, const AttentionShape& shape, TensorView<const float, 2> q,
                const KvView& cache, std::int64_t pos0, TensorView<float, 2> out, AttentionScratch& scratch);
 

@@ -3,6 +3,7 @@
 // Every thread of the team makes the same call and gets a share of the rows (of the columns too when there are few
 // rows). No barrier at the end: the caller syncs before anyone reads the result. Same bits for any number of threads
 // and any instruction set: rows are independent, and the one sum (of rms_norm) runs in sixteen lanes in a fixed order.
+// Shapes that do not fit each other are Error::bad_argument, thrown by every thread before anything is written.
 // ops/reference.hpp has the same ops as a textbook writes them.
 #pragma once
 
@@ -23,11 +24,6 @@ void rms_norm(Worker& worker, const KernelTable& kernels, TensorView<const float
 // inverse_frequencies [head_dim / 2], positions [n_tokens], cos, sin [n_tokens, head_dim / 2].
 void rope_cos_sin(Worker& worker, std::span<const float> inverse_frequencies, std::span<const std::int64_t> positions,
                   TensorView<float, 2> cos, TensorView<float, 2> sin);
-// The same under the signature that all ops share.
-inline void rope_cos_sin(Worker& worker, const KernelTable&, std::span<const float> inverse_frequencies,
-                         std::span<const std::int64_t> positions, TensorView<float, 2> cos, TensorView<float, 2> sin) {
-  rope_cos_sin(worker, inverse_frequencies, positions, cos, sin);
-}
 
 // STEP 4/9 rope: turns pair (i, i + head_dim / 2) of every head by its angle: (a cos - b sin, b cos + a sin).
 // x [n_tokens, n_head * head_dim] in place; cos, sin [n_tokens, head_dim / 2].

@@ -8,7 +8,8 @@
 //   silu        x / (1 + e^-x)                                                            arXiv:1702.03118
 //   gelu        x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))                             arXiv:1606.08415
 //
-// This is the only place that uses Eigen. Nothing here is fast, and nothing here promises bits.
+// This is the only place that uses Eigen. Nothing here is fast, nothing promises bits, and no shape is checked: views
+// that do not fit each other are the caller's mistake, as in a textbook.
 #pragma once
 
 #include <cstdint>
