@@ -21,18 +21,20 @@
 #error "Vitrine's results are defined bit by bit: do not compile it with -ffast-math, -Ofast or -ffinite-math-only"
 #endif
 
-#ifdef VITRINE_HEADER_ONLY
-#define VITRINE_INLINE inline
+// The widest kernels that this unit's own flags allow; see simd/isa.hpp.
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && \
     defined(__AVX512VNNI__)
-#define VITRINE_ABI_ISA avx512vnni
+#define VITRINE_FLAGS_ISA avx512vnni
 #elif defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-#define VITRINE_ABI_ISA avx512
+#define VITRINE_FLAGS_ISA avx512
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
-#define VITRINE_ABI_ISA avx2
+#define VITRINE_FLAGS_ISA avx2
 #else
-#define VITRINE_ABI_ISA scalar
+#define VITRINE_FLAGS_ISA scalar
 #endif
+
+#ifdef VITRINE_HEADER_ONLY
+#define VITRINE_INLINE inline
 #ifdef __AVX__
 #define VITRINE_ABI_VECTOR avx
 #else
@@ -50,7 +52,7 @@
 #endif
 #define VITRINE_ABI_PASTE(isa, vector, scalar, threads) v0_1_header_only_##isa##_##vector##_##scalar##_##threads
 #define VITRINE_ABI_JOIN(isa, vector, scalar, threads) VITRINE_ABI_PASTE(isa, vector, scalar, threads)
-#define VITRINE_ABI VITRINE_ABI_JOIN(VITRINE_ABI_ISA, VITRINE_ABI_VECTOR, VITRINE_ABI_SCALAR, VITRINE_ABI_THREADS)
+#define VITRINE_ABI VITRINE_ABI_JOIN(VITRINE_FLAGS_ISA, VITRINE_ABI_VECTOR, VITRINE_ABI_SCALAR, VITRINE_ABI_THREADS)
 #else
 #define VITRINE_INLINE
 #define VITRINE_ABI v0_1

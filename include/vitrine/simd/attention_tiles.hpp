@@ -5,23 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
-#include "vitrine/simd/lanes.hpp"
+#include "vitrine/simd/lanes_bytes.hpp"
+#include "vitrine/simd/unroll.hpp"
 
 VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace attention_detail {
 
-// How many accumulators of sixteen lanes are worth having, how many rows a group has, how many registers a value takes.
-// AVX2 has room for six beside a group's one panel, but six as 3 x 2 would leave one register too few: hence five.
-#if VITRINE_ISA_LEVEL >= 2
-constexpr int max_accumulators = 24, group_rows = 12, registers_of_lanes = 1;
-#elif VITRINE_ISA_LEVEL == 1
-constexpr int max_accumulators = 5, group_rows = 6, registers_of_lanes = 2;
-#else
-constexpr int max_accumulators = 4, group_rows = 4, registers_of_lanes = 4;
-#endif
 constexpr std::int64_t span_keys = 256, block_keys = 64, panel_keys = 16;
 
 constexpr std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
@@ -64,33 +55,23 @@ struct ElementBF16 {
   VITRINE_FORCE_INLINE void write_part(std::uint16_t* p, f32x16 a, int n) { store_bf16_part(p, a, n); }
 };
 
-// f.template operator()<i>() for i = 0 .. n - 1: a loop whose index is a constant, so that arrays stay in registers.
-template <class F, int... i>
-VITRINE_FORCE_INLINE void repeat_each(F& f, std::integer_sequence<int, i...>) {
-  (f.template operator()<i>(), ...);
-}
-template <int n, class F>
-VITRINE_FORCE_INLINE void repeat(F f) {
-  repeat_each(f, std::make_integer_sequence<int, n>{});
-}
-
 // sum[r][c] = fma(row(r), column(c), sum[r][c]) for all r, c; the smaller side is held in registers while the other one
 // streams by. The order of the sums' chains does not depend on it.
 template <int R, int C, class Row, class Column>
 VITRINE_FORCE_INLINE void multiply_all(f32x16 (&sum)[R][C], Row row, Column column) {
   if constexpr (R < C * registers_of_lanes) {
     f32x16 rows[R];
-    repeat<R>([&]<int r>() { rows[r] = row(r); });
-    repeat<C>([&]<int c>() {
+    unroll<R>([&](auto r) { rows[r] = row(r); });
+    unroll<C>([&](auto c) {
       const f32x16 a = column(c);
-      repeat<R>([&]<int r>() { sum[r][c] = fma(rows[r], a, sum[r][c]); });
+      unroll<R>([&](auto r) { sum[r][c] = fma(rows[r], a, sum[r][c]); });
     });
   } else {
     f32x16 columns[C];
-    repeat<C>([&]<int c>() { columns[c] = column(c); });
-    repeat<R>([&]<int r>() {
+    unroll<C>([&](auto c) { columns[c] = column(c); });
+    unroll<R>([&](auto r) {
       const f32x16 a = row(r);
-      repeat<C>([&]<int c>() { sum[r][c] = fma(a, columns[c], sum[r][c]); });
+      unroll<C>([&](auto c) { sum[r][c] = fma(a, columns[c], sum[r][c]); });
     });
   }
 }
@@ -123,8 +104,7 @@ template <class Element, int n>
 VITRINE_FORCE_INLINE void ask_for(const typename Element::Type* ahead) {
   constexpr int bytes = n * int(sizeof(typename Element::Type));
   if constexpr (Element::streams) {
-    repeat<(bytes + 63) / 64>(
-        [&]<int line>() { __builtin_prefetch(reinterpret_cast<const char*>(ahead) + 64 * line); });
+    unroll<(bytes + 63) / 64>([&](auto line) { __builtin_prefetch(reinterpret_cast<const char*>(ahead) + 64 * line); });
   }
 }
 
@@ -134,7 +114,7 @@ VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, const type
                                      std::int64_t head_dim, const float* q, float scale, float* scores,
                                      std::int64_t stride) {
   f32x16 sum[R][P];
-  repeat<R>([&]<int r>() { repeat<P>([&]<int p>() { sum[r][p] = zero(); }); });
+  unroll<R>([&](auto r) { unroll<P>([&](auto p) { sum[r][p] = zero(); }); });
   const auto step = [&](std::int64_t d) __attribute__((always_inline)) {
     ask_for<Element, 16 * P>(ahead + d * 16 * P);
     multiply_all<R, P>(
@@ -147,7 +127,7 @@ VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, const type
   for (std::int64_t d = 0; d < head_dim; ++d) step(d);
 #endif
   const f32x16 factor = broadcast(scale);
-  repeat<R>([&]<int r>() { repeat<P>([&]<int p>() { store(scores + r * stride + 16 * p, sum[r][p] * factor); }); });
+  unroll<R>([&](auto r) { unroll<P>([&](auto p) { store(scores + r * stride + 16 * p, sum[r][p] * factor); }); });
 }
 
 // Rows of V for consecutive keys: one stretch of a cache block.
@@ -163,7 +143,7 @@ VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, co
                                    int n_pieces, std::int64_t v_stride, std::int64_t column, float* mix,
                                    std::int64_t mix_stride) {
   f32x16 sum[R][C];
-  repeat<R>([&]<int r>() { repeat<C>([&]<int c>() { sum[r][c] = load(mix + r * mix_stride + 16 * c); }); });
+  unroll<R>([&](auto r) { unroll<C>([&](auto c) { sum[r][c] = load(mix + r * mix_stride + 16 * c); }); });
   for (int i = 0; i < n_pieces; ++i) {
     const typename Element::Type *v = pieces[i].v + column, *ahead = pieces[i].ahead + column;
     for (std::int64_t n = pieces[i].n_keys; n > 0; --n) {
@@ -176,7 +156,7 @@ VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, co
       ++weights;
     }
   }
-  repeat<R>([&]<int r>() { repeat<C>([&]<int c>() { store(mix + r * mix_stride + 16 * c, sum[r][c]); }); });
+  unroll<R>([&](auto r) { unroll<C>([&](auto c) { store(mix + r * mix_stride + 16 * c, sum[r][c]); }); });
 }
 
 // Columns [column, n_columns): strips of C vectors, the rest in narrower ones.

@@ -1,23 +1,15 @@
 // Which instruction set this translation unit's kernels are for.
 //
 // A kernel unit (src/kernels_<isa>.cpp) defines VITRINE_ISA before its first include; a header-only unit does not, and
-// gets the one that its own flags allow. The name becomes a namespace around every kernel body, so that two units never
-// share a function. Levels: 0 scalar (baseline x86-64), 1 avx2 (+ FMA, F16C), 2 avx512 (F, BW, DQ, VL), 3 avx512vnni.
+// gets the one that its own flags allow (core/config.hpp). The name becomes a namespace around every kernel body, so
+// that two units never share a function. Levels: 0 scalar (baseline x86-64), 1 avx2 (+ FMA, F16C), 2 avx512 (F, BW, DQ,
+// VL), 3 avx512vnni.
 #pragma once
 
 #include "vitrine/core/config.hpp"
 
 #ifndef VITRINE_ISA
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && \
-    defined(__AVX512VNNI__)
-#define VITRINE_ISA avx512vnni
-#elif defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-#define VITRINE_ISA avx512
-#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
-#define VITRINE_ISA avx2
-#else
-#define VITRINE_ISA scalar
-#endif
+#define VITRINE_ISA VITRINE_FLAGS_ISA
 #endif
 
 #define VITRINE_ISA_LEVEL_scalar 0

@@ -30,6 +30,8 @@ template <int bits>
 inline constexpr int scratch_offset = 0;
 inline constexpr int tile_tokens = 4, tile_panels = 1, float_tile_tokens = 6, float_panels = 4;
 inline constexpr bool accumulators_in_registers = false;
+// There is room for six accumulators beside a group's one panel, but six as 3 x 2 would leave one register too few.
+inline constexpr int max_accumulators = 5, group_rows = 6, registers_of_lanes = 2;
 
 VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),

@@ -23,6 +23,7 @@ struct Partial {
 
 inline constexpr int tile_tokens = 4, tile_panels = 2, float_tile_tokens = 12, float_panels = 4;
 inline constexpr bool accumulators_in_registers = true;
+inline constexpr int max_accumulators = 24, group_rows = 12, registers_of_lanes = 1;
 
 VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 VITRINE_FORCE_INLINE void store_bytes(std::uint8_t* p, bytes64 a) { _mm512_storeu_si512(p, a.v); }

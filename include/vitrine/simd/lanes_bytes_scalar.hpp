@@ -22,6 +22,7 @@ template <int bits>
 inline constexpr int scratch_offset = 0;
 inline constexpr int tile_tokens = 1, tile_panels = 1, float_tile_tokens = 1, float_panels = 1;
 inline constexpr bool accumulators_in_registers = false;
+inline constexpr int max_accumulators = 4, group_rows = 4, registers_of_lanes = 4;
 
 VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) {
   bytes64 out;

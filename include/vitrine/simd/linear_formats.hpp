@@ -6,29 +6,9 @@
 
 #include "vitrine/simd/lanes_bytes.hpp"
 #include "vitrine/simd/r16.hpp"
+#include "vitrine/simd/unroll.hpp"
 
 VITRINE_ISA_NAMESPACE_BEGIN
-
-template <int n>
-struct Index {
-  static constexpr int value = n;
-};
-
-namespace format_detail {
-template <int at, int end, class Body>
-VITRINE_FORCE_INLINE void unroll_from(Body& body) {
-  if constexpr (at < end) {
-    body(Index<at>{});
-    unroll_from<at + 1, end>(body);
-  }
-}
-}  // namespace format_detail
-
-// body(Index<0>), body(Index<1>), ... body(Index<n - 1>)
-template <int n, class Body>
-VITRINE_FORCE_INLINE void unroll(Body body) {
-  format_detail::unroll_from<0, n>(body);
-}
 
 // A block of 32 k-values of sixteen rows.
 struct Block32 {
