@@ -270,15 +270,3 @@ TEST_CASE("JSON is read strictly") {
   CHECK_THAT(parse("{\"a\": 1e999}"), Catch::Contains("out of range"));
   CHECK(parse("{\"a\": {\"b\": 1}, \"c\": {\"b\": 1}}").empty());
 }
-
-TEST_CASE("End tokens come from config.json and generation_config.json together") {
-  const TemporaryFolder folder;
-  write_file(folder.path / "config.json", R"({"vocab_size": 10, "bos_token_id": 1, "eos_token_id": [2, 3]})");
-  CHECK(vitrine::token_ids_from_folder(folder.path).end == std::vector<std::int64_t>{2, 3});
-  write_file(folder.path / "generation_config.json", R"({"bos_token_id": 1, "eos_token_id": [3, 4]})");
-  const auto ids = vitrine::token_ids_from_folder(folder.path);
-  CHECK(ids.bos == 1);
-  CHECK(ids.end == std::vector<std::int64_t>{2, 3, 4});
-  write_file(folder.path / "generation_config.json", R"({"eos_token_id": 10})");
-  CHECK_THAT(refusal([&] { vitrine::token_ids_from_folder(folder.path); }), Catch::Contains("eos_token_id is 10"));
-}

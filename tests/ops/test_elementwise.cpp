@@ -71,27 +71,24 @@ double ulps(float got, double want) {
 
 }  // namespace
 
-TEST_CASE("exp and tanh of the lanes: within 2 ulp, one set of bits") {
+TEST_CASE("exp of the lanes: within 2 ulp, one set of bits") {
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits < 0x7f800000u; bits += 997) {
     x.push_back(bits_to_float(std::uint32_t(bits)));
     x.push_back(bits_to_float(std::uint32_t(bits) | 0x80000000u));
   }
-  for (const float special : {0.0f, -0.0f, infinity, -infinity, 88.7228f, 88.73f, -87.0f, -87.00001f, 0.625f}) {
+  for (const float special : {0.0f, -0.0f, infinity, -infinity, 88.7228f, 88.73f, -87.0f, -87.00001f}) {
     x.push_back(special);
   }
   const std::int64_t n = std::int64_t(x.size());
-  std::vector<float> exp0, tanh0, out(x.size());
+  std::vector<float> exp0, out(x.size());
   for (const Isa isa : available_isas()) {
     INFO(isa_name(isa));
     kernels(isa).elementwise.exp(x.data(), out.data(), n);
     if (exp0.empty()) exp0 = out;
     CHECK(std::memcmp(exp0.data(), out.data(), sizeof(float) * x.size()) == 0);
-    kernels(isa).elementwise.tanh(x.data(), out.data(), n);
-    if (tanh0.empty()) tanh0 = out;
-    CHECK(std::memcmp(tanh0.data(), out.data(), sizeof(float) * x.size()) == 0);
   }
-  double worst_exp = 0, worst_tanh = 0;
+  double worst_exp = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (x[i] < -87.0f) {
       REQUIRE(float_to_bits(exp0[i]) == 0u);
@@ -100,12 +97,8 @@ TEST_CASE("exp and tanh of the lanes: within 2 ulp, one set of bits") {
     } else {
       worst_exp = (std::max)(worst_exp, ulps(exp0[i], exact::exp(double(x[i]))));
     }
-    REQUIRE(std::signbit(tanh0[i]) == std::signbit(x[i]));
-    REQUIRE(std::fabs(tanh0[i]) <= 1.0f);
-    if (std::fabs(x[i]) > 1e-30f) worst_tanh = (std::max)(worst_tanh, ulps(tanh0[i], exact::tanh(double(x[i]))));
   }
   CHECK(worst_exp < 2.0);
-  CHECK(worst_tanh < 2.0);
   for (const Isa isa : available_isas()) {
     const float in[3] = {0.0f, -0.0f, not_a_number};
     float result[3];
@@ -116,9 +109,6 @@ TEST_CASE("exp and tanh of the lanes: within 2 ulp, one set of bits") {
     const float strange = bits_to_float(0x7f8abcde);  // a NaN whose low bits look like an exponent
     kernels(isa).elementwise.exp(&strange, result, 1);
     CHECK(std::isnan(result[0]));
-    kernels(isa).elementwise.tanh(in, result, 3);
-    CHECK(result[0] == 0.0f);
-    CHECK(std::isnan(result[2]));
   }
 }
 

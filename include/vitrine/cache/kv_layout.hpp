@@ -26,7 +26,6 @@ struct KvLayout {
     return std::size_t(n_kv_head * kv_block_tokens * head_dim) * dtype_info(type).block_bytes;
   }
   std::size_t block_bytes() const { return 2 * std::size_t(n_layer) * part_bytes(); }
-  std::size_t bytes_per_token() const { return block_bytes() / std::size_t(kv_block_tokens); }
   static std::int64_t blocks_for(std::int64_t n_tokens) { return (n_tokens + kv_block_tokens - 1) / kv_block_tokens; }
 
   // What attention reads for one layer, given the table of blocks.

@@ -45,15 +45,6 @@ class HfConfig {
   std::string name_, prefix_;
 };
 
-// Ids of special tokens that a model's folder names: the start, and every token that ends a generation (from
-// config.json and generation_config.json together, in this order, each once).
-struct HfTokenIds {
-  std::optional<std::int64_t> bos;
-  std::vector<std::int64_t> end;
-};
-// Throws Error::bad_file for an id outside [0, vocab_size).
-HfTokenIds token_ids_from_folder(const std::filesystem::path& folder);
-
 VITRINE_NAMESPACE_END
 
 #ifdef VITRINE_HEADER_ONLY

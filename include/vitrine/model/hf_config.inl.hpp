@@ -1,7 +1,6 @@
 // Bodies of hf_config.hpp.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -151,29 +150,6 @@ VITRINE_INLINE std::string HfConfig::text(std::string_view key) const {
   auto value = find_text(key);
   check(value.has_value(), ErrorKind::bad_file, name_, ": key ", printable(full_key(key)), " is missing");
   return *std::move(value);
-}
-
-VITRINE_INLINE HfTokenIds token_ids_from_folder(const std::filesystem::path& folder) {
-  HfTokenIds ids;
-  const HfConfig config = HfConfig::open(folder / "config.json");
-  const std::int64_t n_vocab = config.integer("vocab_size");
-  const auto add = [&](const HfConfig& from) {
-    const auto in_range = [&](std::int64_t id, const char* key) {
-      check(id >= 0 && id < n_vocab, ErrorKind::bad_file, from.name(), ": ", key, " is ", id,
-            ", expected 0 to vocab_size - 1 = ", n_vocab - 1);
-      return id;
-    };
-    const auto starts = from.integers("bos_token_id");
-    if (!ids.bos && !starts.empty()) ids.bos = in_range(starts.front(), "bos_token_id");
-    for (const auto id : from.integers("eos_token_id"))
-      if (std::find(ids.end.begin(), ids.end.end(), in_range(id, "eos_token_id")) == ids.end.end())
-        ids.end.push_back(id);
-  };
-  add(config);
-  std::error_code ignored;
-  if (const auto file = folder / "generation_config.json"; std::filesystem::exists(file, ignored))
-    add(HfConfig::open(file));
-  return ids;
 }
 
 VITRINE_NAMESPACE_END

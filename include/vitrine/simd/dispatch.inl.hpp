@@ -78,7 +78,7 @@ VITRINE_INLINE bool computes_exactly(const KernelTable& kernel_table) {
   a[3] = 2.5f;                       // a tie in the conversion to integer
   a[5] = bits_to_float(0x00800000);  // times b is subnormal
   b[5] = 0.25f;
-  kernel_table.convert.probe(a, b, c, &out[0][0]);
+  kernel_table.probe(a, b, c, &out[0][0]);
   float lanes[16];
   std::memcpy(lanes, a, sizeof lanes);
   for (int step = 8; step > 0; step /= 2)

@@ -149,9 +149,6 @@ inline bool find_peak(const float* x, std::int64_t n, std::int64_t* id, float* v
 inline void exp_many(const float* x, float* y, std::int64_t n) {
   map(x, y, n, [](f32x16 a) { return exp(a); });
 }
-inline void tanh_many(const float* x, float* y, std::int64_t n) {
-  map(x, y, n, [](f32x16 a) { return tanh(a); });
-}
 
 }  // namespace elementwise_detail
 
@@ -163,8 +160,7 @@ constexpr ElementwiseKernels elementwise_kernels() {
           .silu_times = elementwise_detail::silu_times,
           .gelu_times = elementwise_detail::gelu_times,
           .find_peak = elementwise_detail::find_peak,
-          .exp = elementwise_detail::exp_many,
-          .tanh = elementwise_detail::tanh_many};
+          .exp = elementwise_detail::exp_many};
 }
 
 VITRINE_ISA_NAMESPACE_END

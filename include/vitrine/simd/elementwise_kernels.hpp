@@ -26,7 +26,6 @@ struct ElementwiseKernels {
   bool (*find_peak)(const float* x, std::int64_t n, std::int64_t* id, float* value);
 
   void (*exp)(const float* x, float* y, std::int64_t n);
-  void (*tanh)(const float* x, float* y, std::int64_t n);
 };
 
 VITRINE_NAMESPACE_END

@@ -7,7 +7,6 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/simd/attention_kernels.hpp"
-#include "vitrine/simd/convert_kernels.hpp"
 #include "vitrine/simd/elementwise_kernels.hpp"
 #include "vitrine/simd/linear_kernels.hpp"
 #include "vitrine/simd/sampling_kernels.hpp"
@@ -19,11 +18,15 @@ enum class Isa { scalar, avx2, avx512, avx512vnni };
 struct KernelTable {
   const char* name;  // as in VITRINE_ISA: "scalar", "avx2", ...
   Isa isa;
-  ConvertKernels convert;
   LinearKernels linear;
   ElementwiseKernels elementwise;
   AttentionKernels attention;
   SamplingKernels sampling;
+
+  // Runs each floating-point operation of the lanes on a, b, c [16] and writes 8 results [8][16]: a*b+c in two
+  // roundings, fma, division, square root of |a|, a*b, max, to-integer-and-back, sum. The dispatcher compares them with
+  // its own, to notice a compiler that was told to contract or reorder.
+  void (*probe)(const float* a, const float* b, const float* c, float* out);
 };
 
 VITRINE_NAMESPACE_END

@@ -4,18 +4,16 @@
 // after the instruction set; what they share with other units is types, constants and always-inlined functions only.
 #pragma once
 
-// The lanes have a min and a max, which Windows headers may have defined as macros.
-#pragma push_macro("min")
+// The lanes have a max, which Windows headers may have defined as a macro.
 #pragma push_macro("max")
-#undef min
 #undef max
 
 #include "vitrine/simd/attention_bodies.hpp"
-#include "vitrine/simd/convert_bodies.hpp"
 #include "vitrine/simd/elementwise_bodies.hpp"
 #include "vitrine/simd/isa.hpp"
 #include "vitrine/simd/kernel_table.hpp"
 #include "vitrine/simd/linear_bodies.hpp"
+#include "vitrine/simd/probe_bodies.hpp"
 #include "vitrine/simd/sampling_bodies.hpp"
 
 #define VITRINE_STRINGIZE(name) VITRINE_STRINGIZE_EXPANDED(name)
@@ -25,16 +23,15 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 inline constexpr KernelTable table = {.name = VITRINE_STRINGIZE(VITRINE_ISA),
                                       .isa = Isa::VITRINE_ISA,
-                                      .convert = convert_kernels(),
                                       .linear = linear_kernels(),
                                       .elementwise = elementwise_kernels(),
                                       .attention = attention_kernels(),
-                                      .sampling = sampling_kernels()};
+                                      .sampling = sampling_kernels(),
+                                      .probe = probe_detail::probe};
 
 // The one function that a unit exports.
 VITRINE_INLINE const KernelTable& kernel_table() { return table; }
 
 VITRINE_ISA_NAMESPACE_END
 
-#pragma pop_macro("min")
 #pragma pop_macro("max")

@@ -8,12 +8,12 @@
 // Types   f32x16, i32x16 (values), mask16 (one truth value per lane)
 // Memory  load store load_part store_part (n < 16 lanes: the rest reads as +0 and is not written), any alignment;
 //         load_f16 load_bf16 store_f16 store_bf16, each also with _part: 16-bit storage, rounded to nearest even
-// Maths   + - * /, fma(a, b, c) = a * b + c rounded once, max(a, b) = a > b ? a : b, min(a, b) = a < b ? a : b, sqrt,
-//         negate (flips the sign bit)
-// Choice  less less_equal equal greater -> mask16 (false for NaN), first_lanes(n), select(mask, if_true, if_false)
+// Maths   + - * /, fma(a, b, c) = a * b + c rounded once, max(a, b) = a > b ? a : b, sqrt, negate (flips the sign
+//         bit)
+// Choice  less equal greater -> mask16 (false for NaN), first_lanes(n), select(mask, if_true, if_false)
 // Whole   hsum: lanes i and i+8, then +4, +2, +1 (the library's order for every reduction); hmax likewise
 //         transpose(rows): sixteen rows of sixteen lanes, in place
-// Integer load_i32 store_i32 broadcast_i32, + - & |, shift_left<n> shift_right<n> (logical) shift_right_signed<n>
+// Integer load_i32 store_i32 broadcast_i32, + - &, shift_left<n>
 // Between to_i32 (nearest, ties to even; NaN and out of range give INT32_MIN), to_f32, bits, from_bits
 #pragma once
 

@@ -122,14 +122,10 @@ VITRINE_FORCE_INLINE f32x16 negate(f32x16 a) {
   return {_mm256_xor_ps(a.lo, sign), _mm256_xor_ps(a.hi, sign)};
 }
 VITRINE_FORCE_INLINE f32x16 max(f32x16 a, f32x16 b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
-VITRINE_FORCE_INLINE f32x16 min(f32x16 a, f32x16 b) { return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
 VITRINE_FORCE_INLINE f32x16 sqrt(f32x16 a) { return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
 
 VITRINE_FORCE_INLINE mask16 less(f32x16 a, f32x16 b) {
   return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
-}
-VITRINE_FORCE_INLINE mask16 less_equal(f32x16 a, f32x16 b) {
-  return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LE_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LE_OQ)};
 }
 VITRINE_FORCE_INLINE mask16 equal(f32x16 a, f32x16 b) {
   return {_mm256_cmp_ps(a.lo, b.lo, _CMP_EQ_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_EQ_OQ)};
@@ -137,12 +133,6 @@ VITRINE_FORCE_INLINE mask16 equal(f32x16 a, f32x16 b) {
 VITRINE_FORCE_INLINE mask16 greater(f32x16 a, f32x16 b) { return less(b, a); }
 VITRINE_FORCE_INLINE mask16 first_lanes(int n) {
   return {_mm256_castsi256_ps(lanes_detail::first(n, 0)), _mm256_castsi256_ps(lanes_detail::first(n, 8))};
-}
-VITRINE_FORCE_INLINE mask16 operator&(mask16 a, mask16 b) {
-  return {_mm256_and_ps(a.lo, b.lo), _mm256_and_ps(a.hi, b.hi)};
-}
-VITRINE_FORCE_INLINE mask16 operator|(mask16 a, mask16 b) {
-  return {_mm256_or_ps(a.lo, b.lo), _mm256_or_ps(a.hi, b.hi)};
 }
 VITRINE_FORCE_INLINE f32x16 select(mask16 mask, f32x16 a, f32x16 b) {
   return {_mm256_blendv_ps(b.lo, a.lo, mask.lo), _mm256_blendv_ps(b.hi, a.hi, mask.hi)};
@@ -176,18 +166,9 @@ VITRINE_FORCE_INLINE i32x16 broadcast_i32(std::int32_t x) { return {_mm256_set1_
 VITRINE_FORCE_INLINE i32x16 operator+(i32x16 a, i32x16 b) { return {a.lo + b.lo, a.hi + b.hi}; }
 VITRINE_FORCE_INLINE i32x16 operator-(i32x16 a, i32x16 b) { return {a.lo - b.lo, a.hi - b.hi}; }
 VITRINE_FORCE_INLINE i32x16 operator&(i32x16 a, i32x16 b) { return {a.lo & b.lo, a.hi & b.hi}; }
-VITRINE_FORCE_INLINE i32x16 operator|(i32x16 a, i32x16 b) { return {a.lo | b.lo, a.hi | b.hi}; }
 template <int n>
 VITRINE_FORCE_INLINE i32x16 shift_left(i32x16 a) {
   return {_mm256_slli_epi32(a.lo, n), _mm256_slli_epi32(a.hi, n)};
-}
-template <int n>
-VITRINE_FORCE_INLINE i32x16 shift_right(i32x16 a) {
-  return {_mm256_srli_epi32(a.lo, n), _mm256_srli_epi32(a.hi, n)};
-}
-template <int n>
-VITRINE_FORCE_INLINE i32x16 shift_right_signed(i32x16 a) {
-  return {_mm256_srai_epi32(a.lo, n), _mm256_srai_epi32(a.hi, n)};
 }
 
 VITRINE_FORCE_INLINE i32x16 to_i32(f32x16 a) { return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)}; }

@@ -98,16 +98,12 @@ VITRINE_FORCE_INLINE f32x16 operator/(f32x16 a, f32x16 b) { return {a.v / b.v}; 
 VITRINE_FORCE_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 VITRINE_FORCE_INLINE f32x16 negate(f32x16 a) { return {_mm512_xor_ps(a.v, _mm512_set1_ps(-0.0f))}; }
 VITRINE_FORCE_INLINE f32x16 max(f32x16 a, f32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
-VITRINE_FORCE_INLINE f32x16 min(f32x16 a, f32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }
 VITRINE_FORCE_INLINE f32x16 sqrt(f32x16 a) { return {_mm512_sqrt_ps(a.v)}; }
 
 VITRINE_FORCE_INLINE mask16 less(f32x16 a, f32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
-VITRINE_FORCE_INLINE mask16 less_equal(f32x16 a, f32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)}; }
 VITRINE_FORCE_INLINE mask16 equal(f32x16 a, f32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ)}; }
 VITRINE_FORCE_INLINE mask16 greater(f32x16 a, f32x16 b) { return less(b, a); }
 VITRINE_FORCE_INLINE mask16 first_lanes(int n) { return {lanes_detail::first(n)}; }
-VITRINE_FORCE_INLINE mask16 operator&(mask16 a, mask16 b) { return {__mmask16(a.bits & b.bits)}; }
-VITRINE_FORCE_INLINE mask16 operator|(mask16 a, mask16 b) { return {__mmask16(a.bits | b.bits)}; }
 VITRINE_FORCE_INLINE f32x16 select(mask16 mask, f32x16 a, f32x16 b) {
   return {_mm512_mask_blend_ps(mask.bits, b.v, a.v)};
 }
@@ -132,18 +128,9 @@ VITRINE_FORCE_INLINE i32x16 broadcast_i32(std::int32_t x) { return {_mm512_set1_
 VITRINE_FORCE_INLINE i32x16 operator+(i32x16 a, i32x16 b) { return {a.v + b.v}; }
 VITRINE_FORCE_INLINE i32x16 operator-(i32x16 a, i32x16 b) { return {a.v - b.v}; }
 VITRINE_FORCE_INLINE i32x16 operator&(i32x16 a, i32x16 b) { return {a.v & b.v}; }
-VITRINE_FORCE_INLINE i32x16 operator|(i32x16 a, i32x16 b) { return {a.v | b.v}; }
 template <int n>
 VITRINE_FORCE_INLINE i32x16 shift_left(i32x16 a) {
   return {_mm512_slli_epi32(a.v, n)};
-}
-template <int n>
-VITRINE_FORCE_INLINE i32x16 shift_right(i32x16 a) {
-  return {_mm512_srli_epi32(a.v, n)};
-}
-template <int n>
-VITRINE_FORCE_INLINE i32x16 shift_right_signed(i32x16 a) {
-  return {_mm512_srai_epi32(a.v, n)};
 }
 
 VITRINE_FORCE_INLINE i32x16 to_i32(f32x16 a) { return {_mm512_cvtps_epi32(a.v)}; }

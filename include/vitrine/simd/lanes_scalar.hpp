@@ -101,9 +101,6 @@ VITRINE_FORCE_INLINE f32x16 negate(f32x16 a) {
 VITRINE_FORCE_INLINE f32x16 max(f32x16 a, f32x16 b) {
   return lanes_detail::each<f32x16>([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
 }
-VITRINE_FORCE_INLINE f32x16 min(f32x16 a, f32x16 b) {
-  return lanes_detail::each<f32x16>([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
-}
 VITRINE_OUT_OF_LINE f32x16 sqrt(f32x16 a) {
   return lanes_detail::each<f32x16>([&](int i) { return __builtin_sqrtf(a.v[i]); });
 }
@@ -111,21 +108,12 @@ VITRINE_OUT_OF_LINE f32x16 sqrt(f32x16 a) {
 VITRINE_FORCE_INLINE mask16 less(f32x16 a, f32x16 b) {
   return lanes_detail::each<mask16>([&](int i) { return a.v[i] < b.v[i]; });
 }
-VITRINE_FORCE_INLINE mask16 less_equal(f32x16 a, f32x16 b) {
-  return lanes_detail::each<mask16>([&](int i) { return a.v[i] <= b.v[i]; });
-}
 VITRINE_FORCE_INLINE mask16 equal(f32x16 a, f32x16 b) {
   return lanes_detail::each<mask16>([&](int i) { return a.v[i] == b.v[i]; });
 }
 VITRINE_FORCE_INLINE mask16 greater(f32x16 a, f32x16 b) { return less(b, a); }
 VITRINE_FORCE_INLINE mask16 first_lanes(int n) {
   return lanes_detail::each<mask16>([&](int i) { return i < n; });
-}
-VITRINE_FORCE_INLINE mask16 operator&(mask16 a, mask16 b) {
-  return lanes_detail::each<mask16>([&](int i) { return a.v[i] && b.v[i]; });
-}
-VITRINE_FORCE_INLINE mask16 operator|(mask16 a, mask16 b) {
-  return lanes_detail::each<mask16>([&](int i) { return a.v[i] || b.v[i]; });
 }
 VITRINE_FORCE_INLINE f32x16 select(mask16 mask, f32x16 a, f32x16 b) {
   return lanes_detail::each<f32x16>([&](int i) { return mask.v[i] ? a.v[i] : b.v[i]; });
@@ -167,20 +155,9 @@ VITRINE_FORCE_INLINE i32x16 operator-(i32x16 a, i32x16 b) {
 VITRINE_FORCE_INLINE i32x16 operator&(i32x16 a, i32x16 b) {
   return lanes_detail::each<i32x16>([&](int i) { return a.v[i] & b.v[i]; });
 }
-VITRINE_FORCE_INLINE i32x16 operator|(i32x16 a, i32x16 b) {
-  return lanes_detail::each<i32x16>([&](int i) { return a.v[i] | b.v[i]; });
-}
 template <int n>
 VITRINE_FORCE_INLINE i32x16 shift_left(i32x16 a) {
   return lanes_detail::each<i32x16>([&](int i) { return std::int32_t(std::uint32_t(a.v[i]) << n); });
-}
-template <int n>
-VITRINE_FORCE_INLINE i32x16 shift_right(i32x16 a) {
-  return lanes_detail::each<i32x16>([&](int i) { return std::int32_t(std::uint32_t(a.v[i]) >> n); });
-}
-template <int n>
-VITRINE_FORCE_INLINE i32x16 shift_right_signed(i32x16 a) {
-  return lanes_detail::each<i32x16>([&](int i) { return a.v[i] >> n; });
 }
 
 VITRINE_OUT_OF_LINE i32x16 to_i32(f32x16 a) {

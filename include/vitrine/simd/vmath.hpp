@@ -1,11 +1,9 @@
-// exp and tanh of sixteen lanes: fixed operations, so the same bits from every instruction set. At most 2 units in the
-// last place from the true value (tests/ops/test_elementwise.cpp tries every thousandth float).
+// exp of sixteen lanes: fixed operations, so the same bits from every instruction set. At most 2 units in the last
+// place from the true value (tests/ops/test_elementwise.cpp tries every thousandth float).
 //
-//   exp   x = k ln 2 + r, |r| <= ln 2 / 2:  e^x = 2^k e^r, e^r by a polynomial of degree 6 (minimax fit of
-//         (e^r - 1 - r) / r^2, relative error 3e-9).  exp(0) = 1; below -87 +0, so that no result is subnormal; above
-//         88.72 infinity
-//   tanh  |x| < 0.625: x + x^3 P(x^2) (minimax fit, error 5e-9);  else 1 - 2 / (e^(2 |x|) + 1)
-// NaN in, NaN out.
+//   x = k ln 2 + r, |r| <= ln 2 / 2:  e^x = 2^k e^r, e^r by a polynomial of degree 6 (minimax fit of
+//   (e^r - 1 - r) / r^2, relative error 3e-9).  exp(0) = 1; below -87 +0, so that no result is subnormal; above 88.72
+//   infinity; NaN in, NaN out
 #pragma once
 
 #include "vitrine/simd/lanes.hpp"
@@ -45,19 +43,6 @@ VITRINE_FORCE_INLINE f32x16 exp_not_positive(f32x16 x) {
   const f32x16 shifted = fma(x, broadcast(0x1.715476p+0f), magic);
   const f32x16 sum = vmath_detail::exp_of_rest(x, shifted - magic);
   return select(less(x, broadcast(-87.0f)), zero(), sum * from_bits(shift_left<23>(bits(shifted))));
-}
-
-VITRINE_FORCE_INLINE f32x16 tanh(f32x16 x) {
-  const i32x16 sign = bits(x) & broadcast_i32(INT32_MIN);
-  const f32x16 a = from_bits(bits(x) & broadcast_i32(INT32_MAX)), z = a * a;
-  f32x16 sum = broadcast(-0x1.6f4206p-8f);
-  sum = fma(sum, z, broadcast(0x1.50b826p-6f));
-  sum = fma(sum, z, broadcast(-0x1.b806a6p-5f));
-  sum = fma(sum, z, broadcast(0x1.1105a2p-3f));
-  sum = fma(sum, z, broadcast(-0x1.55552cp-2f));
-  const f32x16 low = fma(a * z, sum, a);
-  const f32x16 high = broadcast(1.0f) - broadcast(2.0f) / (exp(a + a) + broadcast(1.0f));
-  return from_bits(bits(select(less(a, broadcast(0.625f)), low, high)) | sign);
 }
 
 VITRINE_ISA_NAMESPACE_END
