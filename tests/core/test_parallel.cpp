@@ -5,6 +5,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cfenv>
+#include <chrono>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "vitrine/core/parallel.hpp"
+#include "vitrine/core/team_size.hpp"
 
 using namespace vitrine;
 
@@ -322,4 +324,33 @@ TEST_CASE("threads: a team inside another team's region does its work, with as m
   });
   CHECK(good.load() == 2);
   CHECK(works(outer));
+}
+
+TEST_CASE("threads: a crowded team leaves out those that sleep, and takes them back after a pause that doubles") {
+  using namespace std::chrono_literals;
+  TeamSize size(8);
+  const auto region = [&](std::chrono::nanoseconds slept) {
+    const int n_threads = size.begin();
+    size.end(slept);
+    return n_threads;
+  };
+  CHECK(region(0s) == 8);
+  CHECK(region(0s) == 8);
+  CHECK(region(1h) == 8);  // more than all of them: one thread remains
+  CHECK(region(0s) <= 2);  // (2 if this machine slept so long meanwhile)
+  std::this_thread::sleep_for(25ms);
+  CHECK(size.begin() >= 2);  // tried again with one more
+  size.end(1h);              // too early
+  CHECK(region(0s) <= 2);
+  for (int i = 0; i < 8; ++i) {
+    std::this_thread::sleep_for(90ms);
+    region(0s);
+  }
+  CHECK(region(0s) == 8);
+
+  for (const auto crowding : {Crowding::ignore, Crowding::step_aside}) {
+    Team team(3, crowding);
+    for (int i = 0; i < 20; ++i) CHECK(works(team));
+    CHECK(team.n_threads() == 3);
+  }
 }

@@ -24,6 +24,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/signal.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -48,30 +49,35 @@ struct alignas(cache_line) ChunksTaken {
 
 // What the threads of one team share during a region.
 struct Shared {
-  explicit Shared(int threads) : n_threads(threads), taken(threads > 1 ? std::size_t(2 * threads) : 0) {}
-  // Before or after a region: how many threads it has. Those left out do not clear theirs.
-  void grant(int threads) {
-    if (threads == n_threads) return;
+  explicit Shared(int threads)
+      : n_threads(threads),
+        arrivals(threads > 1 ? std::size_t(threads) : 0),
+        taken(threads > 1 ? std::size_t(2 * threads) : 0) {}
+  // How many threads the region has; thread 0 says so while no other is in it. Who joins begins where the others are.
+  void set_threads(int threads) {
+    for (int id = n_threads; id < threads; ++id) {
+      arrivals[std::size_t(id)].set(arrivals[0].value());
+      for (int which : {0, 1}) taken_by(id, which).clear();
+    }
     n_threads = threads;
-    for (auto& chunks : taken) chunks.clear();
   }
   ChunksTaken& taken_by(int thread, int which) { return taken[std::size_t(2 * thread + which)]; }
 
   int n_threads;
-  alignas(cache_line) std::atomic<int> arrived{0};
-  alignas(cache_line) std::atomic<std::uint32_t> phase{0};
+  std::vector<Signal> arrivals;     // [n_threads] how many barriers each has come to
   std::vector<ChunksTaken> taken;   // [n_threads][2]
   int set = 0, next_set = 0;        // which of the two this region, the next region begins with
   std::atomic<bool> failed{false};  // whose exception is kept: the first one's
   std::exception_ptr error;
-  bool stopped = false;  // written by thread 0 before a barrier, read by all after it
+  std::atomic<std::int64_t> slept{0};  // nanoseconds, all threads together, at the barriers of this region
+  bool stopped = false;                // written by thread 0 before a barrier, read by all after it
 };
 
 struct Alone {
   Shared shared{1};
 };
 
-void barrier(Shared& shared);
+void barrier(Shared& shared, int id);
 void run_guarded(void (*call)(void*, Worker&), void* context, Shared& shared, int id);
 
 // Puts the thread's floating-point environment to its default and restores the host's on leaving: a host program that
@@ -103,7 +109,7 @@ class Worker {
   // Barrier: everything written before it by any thread is visible to all after it.
   void sync() {
     if (shared_.n_threads == 1) return;
-    parallel_detail::barrier(shared_);
+    parallel_detail::barrier(shared_, id_);
     turn_to_cleared_set();
   }
 
@@ -194,15 +200,22 @@ class OwnWorker : private parallel_detail::Alone, public Worker {
   explicit OwnWorker(const Worker& of_team) : Worker(shared, 0, of_team.id()) {}
 };
 
+// Whether a team keeps its number of threads when other programs want the processors too.
+enum class Crowding {
+  step_aside,  // leaves out, for a while, threads that the others only wait for; no result depends on it
+  ignore
+};
+
 // A team of n_threads, the calling thread being number 0. One region at a time; the object may move between regions.
 class Team {
  public:
-  explicit Team(int n_threads);
+  // Throws Error::bad_argument unless n_threads is 1 to max_threads, Error::out_of_memory when threads are refused.
+  explicit Team(int n_threads, Crowding crowding = Crowding::ignore);
   ~Team();
   Team(Team&&) noexcept;
   Team& operator=(Team&&) noexcept;
 
-  int n_threads() const;
+  int n_threads() const;  // of the largest region
 
   // Runs body(Worker&) on every thread; returns when all have finished. What it throws on every thread
   // alike is rethrown here; it must not throw on some threads only, outside of on_main.

@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <fstream>
 #include <string>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "vitrine/core/parallel.hpp"
+#include "vitrine/core/team_size.hpp"
 
 #if defined(_OPENMP) && !defined(VITRINE_STD_THREADS)
 #include <omp.h>
@@ -20,23 +23,18 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace parallel_detail {
 
-// The last thread to arrive opens the next phase. Waiters spin for a few microseconds (the
-// usual wait inside a forward pass), then sleep in the kernel, so that a busy machine is not held up by them.
-VITRINE_INLINE void barrier(Shared& shared) {
-  if (shared.n_threads == 1) return;
-  const std::uint32_t phase = shared.phase.load(std::memory_order_relaxed);
-  if (shared.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == shared.n_threads) {
-    shared.arrived.store(0, std::memory_order_relaxed);
-    shared.phase.store(phase + 1, std::memory_order_release);
-    shared.phase.notify_all();
-    return;
-  }
-  constexpr int spins = 4000;
-  for (int i = 0; i < spins; ++i) {
-    if (shared.phase.load(std::memory_order_acquire) != phase) return;
-    __builtin_ia32_pause();
-  }
-  shared.phase.wait(phase, std::memory_order_acquire);
+// Every thread counts up for itself and waits until each of the others has come as far.
+VITRINE_INLINE void barrier(Shared& shared, int id) {
+  const int n_threads = shared.n_threads;  // may change for the next region as soon as this thread has arrived
+  if (n_threads == 1) return;
+  auto& own = shared.arrivals[std::size_t(id)];
+  const std::uint32_t wanted = own.value() + 1;
+  own.set(wanted);
+  std::chrono::nanoseconds slept{0};
+  for (int other = 0; other < n_threads; ++other)
+    slept += shared.arrivals[std::size_t(other)].wait(
+        [&](std::uint32_t n) { return std::int32_t(n - wanted) >= 0; });  // it may already be at the next one
+  if (slept.count() > 0) shared.slept.fetch_add(slept.count(), std::memory_order_relaxed);
 }
 
 // One thread's part of a region. Shape checks throw on every thread alike, so all leave together and none is left
@@ -74,32 +72,38 @@ std::vector<std::thread> start_threads(int n_threads, Body body, LetGo let_go) {
 }  // namespace parallel_detail
 
 struct Team::Impl {
-  explicit Impl(int n_threads) : shared(n_threads) {}
+  Impl(int n_threads, Crowding when_crowded) : shared(n_threads), size(n_threads), crowding(when_crowded) {}
   parallel_detail::Shared shared;
+  TeamSize size;
+  Crowding crowding;
 #if !defined(_OPENMP) || defined(VITRINE_STD_THREADS)
-  // Threads 1 .. n-1 sleep on `region`, which changes when there is work, or when they are `leaving`.
+  // Threads 1 .. n-1 wait for `region` to change: its number, and in the low bits how many threads are in it, which is
+  // 0 when all are to leave.
+  static constexpr std::uint32_t size_bits = 11;
+  static_assert(max_threads < 1 << size_bits);
   std::vector<std::thread> threads;
-  std::atomic<std::uint32_t> region{0};
-  bool leaving = false;
+  Signal region;
   void (*call)(void*, Worker&) = nullptr;
   void* context = nullptr;
+
+  void open_region(int n_threads) {
+    region.set(((region.value() >> size_bits) + 1) << size_bits | std::uint32_t(n_threads));
+  }
 
   void serve(int id) {
     std::uint32_t seen = 0;
     for (;;) {
-      region.wait(seen, std::memory_order_acquire);
-      seen = region.load(std::memory_order_acquire);
-      if (leaving) return;
+      region.wait([&](std::uint32_t now) { return now != seen; });
+      seen = region.value();
+      const int n_threads = int(seen & ((1u << size_bits) - 1));
+      if (n_threads == 0) return;
+      if (id >= n_threads) continue;
       parallel_detail::run_guarded(call, context, shared, id);
-      parallel_detail::barrier(shared);
+      parallel_detail::barrier(shared, id);
     }
   }
 
-  void let_go() {
-    leaving = true;
-    region.fetch_add(1, std::memory_order_release);
-    region.notify_all();
-  }
+  void let_go() { open_region(0); }
 
   ~Impl() {
     let_go();
@@ -108,22 +112,19 @@ struct Team::Impl {
 #endif
 };
 
-VITRINE_INLINE Team::Team(int n_threads) {
+VITRINE_INLINE Team::Team(int n_threads, Crowding crowding) {
   check(n_threads >= 1 && n_threads <= max_threads, ErrorKind::bad_argument, "number of threads: expected 1 to ",
         max_threads, ", got ", n_threads);
-  impl_ = std::make_unique<Impl>(n_threads);
+  impl_ = std::make_unique<Impl>(n_threads, crowding);
 #if !defined(_OPENMP) || defined(VITRINE_STD_THREADS)
   impl_->threads = parallel_detail::start_threads(
       n_threads - 1, [impl = impl_.get()](int id) { impl->serve(id); }, [impl = impl_.get()] { impl->let_go(); });
 #else
   // OpenMP ends the program when it is refused a thread. So try first whether this many can run at once.
-  std::atomic<bool> open{false};
-  const auto let_go = [&] {
-    open = true;
-    open.notify_all();
-  };
+  Signal open;
+  const auto let_go = [&] { open.set(1); };
   auto threads = parallel_detail::start_threads(
-      n_threads - 1, [&](int) { open.wait(false); }, let_go);
+      n_threads - 1, [&](int) { open.wait([](std::uint32_t value) { return value == 1; }); }, let_go);
   let_go();
   for (auto& thread : threads) thread.join();
 #endif
@@ -131,32 +132,34 @@ VITRINE_INLINE Team::Team(int n_threads) {
 VITRINE_INLINE Team::~Team() = default;
 VITRINE_INLINE Team::Team(Team&&) noexcept = default;
 VITRINE_INLINE Team& Team::operator=(Team&&) noexcept = default;
-VITRINE_INLINE int Team::n_threads() const { return impl_->shared.n_threads; }
+VITRINE_INLINE int Team::n_threads() const { return impl_->size.most(); }
 
 VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context) {
   auto& shared = impl_->shared;
+  const bool adapts = impl_->crowding == Crowding::step_aside && impl_->size.most() > 1;
+  const int n_threads = adapts ? impl_->size.begin() : impl_->size.most();
   shared.stopped = false;
   shared.error = nullptr;
   shared.failed = false;
+  shared.slept = 0;
   shared.set = shared.next_set;
 #if defined(_OPENMP) && !defined(VITRINE_STD_THREADS)
-  const int wanted = shared.n_threads;
-#pragma omp parallel num_threads(wanted)
+#pragma omp parallel num_threads(n_threads)
   {
     // OpenMP may grant fewer threads than asked for (nested regions, thread limits); results do not depend on it.
 #pragma omp single
-    shared.grant(omp_get_num_threads());
+    shared.set_threads(omp_get_num_threads());
     parallel_detail::run_guarded(call, context, shared, omp_get_thread_num());
   }
-  shared.grant(wanted);
 #else
+  shared.set_threads(n_threads);
   impl_->call = call;
   impl_->context = context;
-  impl_->region.fetch_add(1, std::memory_order_release);
-  impl_->region.notify_all();
+  impl_->open_region(n_threads);
   parallel_detail::run_guarded(call, context, shared, 0);
-  parallel_detail::barrier(shared);
+  parallel_detail::barrier(shared, 0);
 #endif
+  if (adapts) impl_->size.end(std::chrono::nanoseconds(shared.slept.load()));
   if (shared.error) std::rethrow_exception(std::exchange(shared.error, nullptr));
 }
 

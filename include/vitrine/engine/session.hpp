@@ -23,6 +23,7 @@
 #include <stop_token>
 
 #include "vitrine/core/config.hpp"
+#include "vitrine/core/parallel.hpp"
 #include "vitrine/core/progress.hpp"
 #include "vitrine/core/token.hpp"
 #include "vitrine/core/trace.hpp"
@@ -34,11 +35,12 @@ VITRINE_NAMESPACE_BEGIN
 struct SessionOptions {
   std::int64_t n_context = 0;  // tokens the session can hold; 0: what the model was trained for, at most 4096
   int n_threads = 0;           // 0: as many as this process may use
-  DType kv_type = DType::f16;  // element type of the KV cache: f32, f16 or bf16
-  std::int64_t chunk = 256;    // prompt tokens per pass; changes speed and scratch memory, never a result
-  bool use_cache = true;       // false: every step computes the whole sequence anew, to see what the cache is good for
-  std::optional<Isa> isa{};    // kernels to use; none: the best there are, see simd/dispatch.hpp
-  TraceObserver trace{};       // is shown every intermediate
+  Crowding crowding = Crowding::step_aside;  // fewer for a while when other programs want the processors too
+  DType kv_type = DType::f16;                // element type of the KV cache: f32, f16 or bf16
+  std::int64_t chunk = 256;                  // prompt tokens per pass; changes speed and scratch memory, never a result
+  bool use_cache = true;     // false: every step computes the whole sequence anew, to see what the cache is good for
+  std::optional<Isa> isa{};  // kernels to use; none: the best there are, see simd/dispatch.hpp
+  TraceObserver trace{};     // is shown every intermediate
 };
 
 class Session {

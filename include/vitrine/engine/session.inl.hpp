@@ -74,7 +74,7 @@ struct Session::Impl {
       : model(std::move(shared_model)),
         options(session_detail::with_defaults(std::move(wanted), model->config())),
         kernels(options.isa ? vitrine::kernels(*options.isa) : vitrine::kernels()),
-        team(options.n_threads),
+        team(options.n_threads, options.crowding),
         cache(session_detail::make_cache(model->transformer().kv_layout(options.kv_type), options.n_context)),
         scratch(model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads)),
         logits({1, model->config().n_vocab}) {

@@ -38,7 +38,7 @@ struct BlockShape {
   std::int64_t rope = 0;  // which of the pass's rotation tables
 };
 
-// The vectors between the matrix products: the residual stream, what each product reads, and what is made of its result.
+// The vectors between the matrix products: the residual stream, what each product reads, what is made of its result.
 struct Vectors {
   Tensor<float, 2> x;       // [max_tokens, d_model] the residual stream
   Tensor<float, 2> normed;  // [max_tokens, d_model]
@@ -115,11 +115,11 @@ class Pass {
   }
 
  private:
-  Pass(Worker& team_worker, Worker& near, const KernelTable& table, PassScratch& memory, Vectors& vectors,
+  Pass(Worker& team_worker, Worker& small_ops, const KernelTable& table, PassScratch& memory, Vectors& vectors,
        std::span<const SequenceSlice> of_sequences, std::int64_t tokens, const TraceObserver* trace,
        Cancellation& cancellation)
       : worker(team_worker),
-        nearby(near),
+        nearby(small_ops),
         kernels(table),
         scratch(memory),
         slices(of_sequences),

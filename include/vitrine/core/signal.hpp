@@ -1,0 +1,65 @@
+// A number that one thread counts up and others wait for: the barrier and the start of a region are made of these.
+//
+// A waiter spins for some microseconds, the usual wait inside a forward pass, and then sleeps in the kernel (futex on
+// Linux). std::atomic::wait would do but for one thing: libstdc++ yields before it sleeps, which on a busy machine
+// hands the rest of the time slice to another program, at every barrier.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include "vitrine/core/config.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+class alignas(64) Signal {  // a cache line of its own
+ public:
+  std::uint32_t value() const { return value_.load(std::memory_order_acquire); }
+
+  // What was written before is visible to those who see the value.
+  void set(std::uint32_t value) {
+    value_.store(value, std::memory_order_seq_cst);
+    if (n_sleeping_.load(std::memory_order_seq_cst) > 0) wake();
+  }
+
+  // Returns once enough(value). The result is how long this thread slept, 0 if it only spun.
+  template <class Enough>
+  std::chrono::nanoseconds wait(Enough enough) {
+    constexpr int spins = 2000;
+    for (int i = 0; i < spins; ++i) {
+      if (enough(value())) return {};
+      __builtin_ia32_pause();
+    }
+    const auto start = std::chrono::steady_clock::now();
+    for (;;) {
+      // Either this thread sees the new value, or who sets it sees a sleeper: both sides write first and then read.
+      n_sleeping_.fetch_add(1, std::memory_order_seq_cst);
+      const std::uint32_t seen = value_.load(std::memory_order_seq_cst);
+      const bool is_enough = enough(seen);
+      if (!is_enough) sleep(seen);
+      n_sleeping_.fetch_sub(1, std::memory_order_relaxed);
+      if (is_enough) return std::chrono::steady_clock::now() - start;
+    }
+  }
+
+ private:
+#if defined(__linux__)
+  void sleep(std::uint32_t seen) { ::syscall(SYS_futex, &value_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0); }
+  void wake() { ::syscall(SYS_futex, &value_, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0); }
+#else
+  void sleep(std::uint32_t seen) { value_.wait(seen); }
+  void wake() { value_.notify_all(); }
+#endif
+
+  std::atomic<std::uint32_t> value_{0};
+  std::atomic<std::uint32_t> n_sleeping_{0};
+};
+
+VITRINE_NAMESPACE_END
