@@ -11,40 +11,46 @@ using namespace support;
 namespace {
 
 struct Case {
-  const char* folder;
-  const char* file;       // within the folder; "" is the folder itself (safetensors)
-  const char* reference;  // JSON with the expected numbers
-  double tolerance;       // of max |logit|
+  std::string folder;
+  std::string file;       // within the folder; "" is the folder itself (safetensors)
+  std::string reference;  // JSON with the expected numbers
 };
 
-// F32 weights: 1e-4. F16 and BF16 files are compared with a reference made of the same weights.
-const std::vector<Case> cases = {
-    {"llama_mha", "", "reference.json", 1e-4},
-    {"llama_mha", "model-f32.gguf", "reference.json", 1e-4},
-    {"llama_mha", "model-bf16.gguf", "model-bf16.reference.json", 1e-4},
-    {"llama_gqa", "", "reference.json", 1e-4},
-    {"llama_gqa", "model-f32.gguf", "reference.json", 1e-4},
-    {"llama_gqa", "model-f16.gguf", "model-f16.reference.json", 1e-4},
-    {"llama_rope_llama3", "", "reference.json", 1e-4},
-    {"llama_rope_llama3", "model-f32.gguf", "reference.json", 1e-4},
-    {"qwen2", "", "reference.json", 1e-4},
-    {"qwen2", "model-f32.gguf", "reference.json", 1e-4},
-    {"qwen2_sharded_f16", "", "reference.json", 1e-4},
-    {"qwen3", "", "reference.json", 1e-4},
-    {"qwen3", "model-f32.gguf", "reference.json", 1e-4},
-    {"mistral_swa", "", "reference.json", 1e-4},
-    {"gemma3", "", "reference.json", 1e-4},
-    {"gemma3", "model-f32.gguf", "reference.json", 1e-4},
-};
+// Every file of tests/data/tiny. F16 and BF16 files are compared with a reference made of the same weights, which
+// stands beside them; all others with the folder's.
+const std::vector<Case> cases = [] {
+  std::vector<Case> found;
+  for (const auto& folder : tiny_folders()) {
+    found.push_back({folder, "", "reference.json"});
+    for (const auto& entry : fs::directory_iterator(data("tiny/" + folder))) {
+      if (entry.path().extension() != ".gguf") continue;
+      const auto own = entry.path().stem().string() + ".reference.json";
+      const bool has_own = fs::exists(entry.path().parent_path() / own);
+      found.push_back({folder, entry.path().filename().string(), has_own ? own : "reference.json"});
+    }
+  }
+  return found;
+}();
+constexpr double tolerance = 1e-4;  // of max |logit|
 
-fs::path path_of(const Case& c) { return data(std::string("tiny/") + c.folder) / c.file; }
+fs::path path_of(const Case& c) {
+  const auto folder = data("tiny/" + c.folder);
+  return c.file.empty() ? folder : folder / c.file;
+}
 
 }  // namespace
+
+TEST_CASE("the files of tiny models are found") {
+  CHECK(cases.size() >= 16);
+  for (const char* file : {"model-f16.gguf", "model-bf16.gguf"})
+    CHECK(std::any_of(cases.begin(), cases.end(),
+                      [&](const Case& c) { return c.file == file && c.reference != "reference.json"; }));
+}
 
 TEST_CASE("logits of tiny models equal the reference at every position") {
   const auto& c = GENERATE(from_range(cases));
   INFO(c.folder << "/" << c.file);
-  const auto reference = read_json(data(std::string("tiny/") + c.folder) / c.reference);
+  const auto reference = read_json(data("tiny/" + c.folder) / c.reference);
   const auto shared = model(path_of(c));
   for (const auto& prompt : reference["prompts"]) {
     const auto ids = tokens(prompt["input_ids"]);
@@ -59,13 +65,13 @@ TEST_CASE("logits of tiny models equal the reference at every position") {
           *std::max_element(logits.begin(), logits.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
       CHECK(best - logits.begin() == prompt["argmax"][std::size_t(position)].get<std::int64_t>());
       for (std::size_t i = 0; i < top_ids.size(); ++i)
-        CHECK(std::abs(logits[std::size_t(top_ids[i])] - top_logits[i]) <= c.tolerance * largest);
+        CHECK(std::abs(logits[std::size_t(top_ids[i])] - top_logits[i]) <= tolerance * largest);
       if (position + 1 < std::int64_t(ids.size())) return;
       const auto expected = floats(prompt["last_logits"]);
       REQUIRE(expected.size() == logits.size());
       float worst = 0;
       for (std::size_t i = 0; i < expected.size(); ++i) worst = std::max(worst, std::abs(logits[i] - expected[i]));
-      CHECK(worst <= c.tolerance * largest);
+      CHECK(worst <= tolerance * largest);
     });
   }
 }
@@ -73,7 +79,7 @@ TEST_CASE("logits of tiny models equal the reference at every position") {
 TEST_CASE("greedy continuation of tiny models equals the reference") {
   const auto& c = GENERATE(from_range(cases));
   INFO(c.folder << "/" << c.file);
-  const auto reference = read_json(data(std::string("tiny/") + c.folder) / c.reference);
+  const auto reference = read_json(data("tiny/" + c.folder) / c.reference);
   for (const auto& prompt : reference["prompts"]) {
     Session session(model(path_of(c)), {.n_threads = 1, .kv_type = DType::f32});
     const auto result = generate(session, tokens(prompt["input_ids"]),
@@ -87,21 +93,25 @@ TEST_CASE("greedy continuation of tiny models equals the reference") {
 }
 
 TEST_CASE("safetensors and GGUF of one model give the same bits") {
-  for (const char* folder : {"llama_mha", "llama_gqa", "llama_rope_llama3", "qwen2", "qwen3", "gemma3"}) {
+  std::size_t n_compared = 0;
+  for (const auto& folder : tiny_folders()) {
+    const auto root = data("tiny/" + folder);
+    if (!fs::exists(root / "model-f32.gguf")) continue;
     INFO(folder);
-    const auto root = data(std::string("tiny/") + folder);
+    ++n_compared;
     const auto ids = tokens(read_json(root / "reference.json")["prompts"][1]["input_ids"]);
     Session from_folder(model(root), {.n_threads = 1}), from_gguf(model(root / "model-f32.gguf"), {.n_threads = 1});
     const auto a = from_folder.prefill(ids), b = from_gguf.prefill(ids);
     REQUIRE(a.size() == b.size());
     CHECK(std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
   }
+  CHECK(n_compared >= 6);
 }
 
 TEST_CASE("hidden states seen by the observer equal the reference layer by layer") {
   const auto& c = GENERATE(from_range(cases));
   INFO(c.folder << "/" << c.file);
-  const auto reference = read_json(data(std::string("tiny/") + c.folder) / c.reference);
+  const auto reference = read_json(data("tiny/" + c.folder) / c.reference);
   const auto& prompt = reference["prompts"][0];
   const auto& expected = prompt["hidden_states"];
   std::size_t n_compared = 0;

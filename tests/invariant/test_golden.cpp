@@ -52,6 +52,10 @@ void compare_all(std::int64_t n_prompt, std::int64_t n_steps, const std::vector<
 
 }  // namespace
 
+TEST_CASE("every tiny model has golden hashes", "[control]") {
+  CHECK(tiny_folders_not_in({std::begin(files), std::end(files)}) == std::vector<std::string>{});
+}
+
 TEST_CASE("golden hashes of the logits of tiny models") {
   compare_all(40, 8, {DType::f32, DType::f16, DType::bf16}, "");
 }

@@ -1,6 +1,7 @@
 // Models and reference outputs that several test folders use.
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -43,6 +44,25 @@ inline std::shared_ptr<const Model> model(const fs::path& path) {
   auto& entry = loaded[path.string()];
   if (!entry) entry = Model::load(path);
   return entry;
+}
+
+// The folders of tests/data/tiny, one for each model with random weights.
+inline std::vector<std::string> tiny_folders() {
+  std::vector<std::string> result;
+  for (const auto& entry : fs::directory_iterator(data("tiny"))) result.push_back(entry.path().filename().string());
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+// Those that none of the paths "tiny/<folder>..." names: for tests that go by a list.
+inline std::vector<std::string> tiny_folders_not_in(const std::vector<std::string>& paths) {
+  auto folders = tiny_folders();
+  std::erase_if(folders, [&](const std::string& folder) {
+    return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
+      return path == "tiny/" + folder || path.starts_with("tiny/" + folder + "/");
+    });
+  });
+  return folders;
 }
 
 // One of the two real models, or null where tests may do without (see real_models.hpp).
