@@ -4,6 +4,7 @@
 #   cmake/test.sh            the Release build: all tests, once per instruction set that this machine has
 #   cmake/test.sh asan       AddressSanitizer and UndefinedBehaviorSanitizer, on the tests that need no real model
 #   cmake/test.sh tsan       ThreadSanitizer, on the tests of threads and sessions
+#   cmake/test.sh fault      a build with a deliberate fault, and whether every test of equal bits finds it
 #   cmake/test.sh PRESET [ctest options]
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -17,16 +18,15 @@ folders=
 case $preset in
   asan) folders='core model text sample engine' ;;
   tsan) folders='core engine' ;;
+  fault) folders='invariant real_invariant' ;;
 esac
 [ -n "$folders" ] && build_targets=$(printf 'test_%s ' $folders)
 build "$preset"
-case $preset in
-  asan | tsan) select=(--label-regex "^(${folders// /|})\$") ;;
-  *)
-    say "The models"
-    "$root/cmake/models.sh"
-    select=()
-    ;;
-esac
+if [ "$preset" != asan ] && [ "$preset" != tsan ]; then
+  say "The models"
+  "$root/cmake/models.sh"
+fi
+select=()
+[ -n "$folders" ] && select=(--label-regex "^(${folders// /|})\$")
 say "Testing ($preset)"
 ctest --preset "$preset" --parallel "$(nproc)" --no-tests=error "${select[@]}" "$@"

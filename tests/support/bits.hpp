@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "support/models.hpp"
@@ -23,6 +24,9 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
 struct Run {
   std::vector<Token> tokens;   // [n_steps], chosen greedily
   std::vector<Logits> logits;  // [n_steps + 1]
+  // What ran, for tests to show that two sides did take different ways:
+  std::string isa;
+  int n_threads = 0;
   std::int64_t n_passes = 0, n_pass_tokens = 0;
 };
 
@@ -50,6 +54,8 @@ inline Run run(const std::shared_ptr<const Model>& model, const std::vector<Toke
     logits = session.decode(result.tokens.back());
     result.logits.push_back(copy(logits));
   }
+  result.isa = session.isa();
+  result.n_threads = session.options().n_threads;
   result.n_passes = session.n_passes();
   result.n_pass_tokens = session.n_pass_tokens();
   return result;

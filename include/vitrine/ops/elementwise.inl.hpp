@@ -48,11 +48,13 @@ inline void check_same_shape(const char* op, const char* name, TensorView<const 
 }
 
 #ifdef VITRINE_REVERSED_SUMMATION
-// A deliberate fault (see CONTRIBUTING.md): the sum of squares runs from the last value to the first. It is used on all
-// threads but the first, by the scalar kernels and in traced passes, so that each test of equal bits has to notice.
-inline void rms_norm_backwards(const float* x, const float* weight, float eps, float* y, std::int64_t width) {
+// A deliberate fault (see CONTRIBUTING.md): the sum of squares runs backwards, and from a place that depends on all
+// that must not matter: tokens in the pass, threads, instruction set, observer. Whatever two ways of computing the same
+// logits differ in, a test of equal bits has to notice.
+inline void rms_norm_backwards(const float* x, const float* weight, float eps, float* y, std::int64_t width,
+                               std::int64_t start) {
   float sum = 0;
-  for (std::int64_t i = width - 1; i >= 0; --i) sum += x[i] * x[i];
+  for (std::int64_t i = start + width; i > start; --i) sum += x[i % width] * x[i % width];
   const float inverse = 1.0f / std::sqrt(sum / float(width) + eps);
   for (std::int64_t i = 0; i < width; ++i) y[i] = x[i] * inverse * (weight ? weight[i] : 1.0f);
 }
@@ -66,10 +68,12 @@ VITRINE_INLINE void rms_norm(Worker& worker, const KernelTable& kernels, TensorV
   check_same_shape("rms_norm", "y", x, y);
   for_rows(worker, x.size(0), [&](std::int64_t row) {
 #ifdef VITRINE_REVERSED_SUMMATION
-    if (worker.thread() != 0 || kernels.isa == Isa::scalar || trace_fault::watched)
-      return rms_norm_backwards(row_of(x, row), weight, eps, row_of(y, row), x.size(1));
-#endif
+    const std::int64_t start = x.size(0) + 3 * worker.n_threads() + 11 * worker.thread() +
+                               7 * std::int64_t(kernels.isa) + (trace_fault::watched ? 5 : 0);
+    rms_norm_backwards(row_of(x, row), weight, eps, row_of(y, row), x.size(1), start);
+#else
     kernels.elementwise.rms_norm(row_of(x, row), weight, eps, row_of(y, row), x.size(1));
+#endif
   });
 }
 

@@ -115,17 +115,12 @@ VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, const type
                                      std::int64_t stride) {
   f32x16 sum[R][P];
   unroll<R>([&](auto r) { unroll<P>([&](auto p) { sum[r][p] = zero(); }); });
-  const auto step = [&](std::int64_t d) __attribute__((always_inline)) {
+  for (std::int64_t d = 0; d < head_dim; ++d) {
     ask_for<Element, 16 * P>(ahead + d * 16 * P);
     multiply_all<R, P>(
         sum, [&](int r) __attribute__((always_inline)) { return broadcast(q[d * R + r]); },
         [&](int p) __attribute__((always_inline)) { return Element::read(k + (p * head_dim + d) * 16); });
-  };
-#ifdef VITRINE_REVERSED_SUMMATION  // a deliberate fault, to see the tests of bit equality fail
-  for (std::int64_t d = 0; d < head_dim; ++d) step(R > 4 ? head_dim - 1 - d : d);
-#else
-  for (std::int64_t d = 0; d < head_dim; ++d) step(d);
-#endif
+  }
   const f32x16 factor = broadcast(scale);
   unroll<R>([&](auto r) { unroll<P>([&](auto p) { store(scores + r * stride + 16 * p, sum[r][p] * factor); }); });
 }

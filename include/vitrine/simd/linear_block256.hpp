@@ -106,8 +106,7 @@ struct Tiles256 {
     const std::int64_t n_blocks = job.n_cols / 256;
     const XBlock256* x[T];
     for (int t = 0; t < T; ++t) x[t] = job.x_256 + (token + t) * n_blocks + first;
-    for (std::int64_t step = 0; step < n; ++step) {
-      const std::int64_t b = reversed_tiles ? n - 1 - step : step;
+    for (std::int64_t b = 0; b < n; ++b) {
       IntegerSums<T * P> dots;
       dots.clear();
       for (int run = 0; run < Format::n_runs; ++run) {

@@ -70,8 +70,7 @@ struct Tiles32 {
     const XBlock32* x[T];
     for (int t = 0; t < T; ++t) x[t] = job.x_32 + (token + t) * n_blocks + first;
     FloatSums<T * P> sums(acc);
-    for (std::int64_t step = 0; step < n; ++step) {
-      const std::int64_t b = reversed_tiles ? n - 1 - step : step;
+    for (std::int64_t b = 0; b < n; ++b) {
       Partial partial[T * P];
       i32x16 dot[T * P];
       unroll<T>([&](auto j) __attribute__((always_inline)) {

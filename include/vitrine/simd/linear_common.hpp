@@ -12,12 +12,6 @@ inline constexpr std::int64_t prefetch_bytes = 4096;  // how far ahead of the re
 inline constexpr std::int64_t stretch = 768;          // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;      // tokens between two unpackings of a stretch
 
-#ifdef VITRINE_REVERSED_SUMMATION
-inline constexpr bool reversed_tiles = true;  // deliberately wrong: the invariant's tests must notice
-#else
-inline constexpr bool reversed_tiles = false;
-#endif
-
 // Writes the results of rows 16 panel .. 16 panel + 15 for one token: bias, then the sum with what y holds.
 VITRINE_FORCE_INLINE void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, f32x16 value) {
   const std::int64_t row = panel * panel_rows;
@@ -144,8 +138,7 @@ VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel)
   for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
     const std::int64_t n_tokens = job.n_tokens - token_0 < token_block ? job.n_tokens - token_0 : token_block;
     for (std::int64_t i = 0; i < n_tokens * P; ++i) store(acc + panel_rows * i, zero());
-    for (std::int64_t step = 0; step < n_stretches; ++step) {
-      const std::int64_t at = reversed_tiles ? n_stretches - 1 - step : step;
+    for (std::int64_t at = 0; at < n_stretches; ++at) {
       const std::int64_t first = n_blocks * at / n_stretches, n = n_blocks * (at + 1) / n_stretches - first;
       for (int p = 0; p < P; ++p)
         for (std::int64_t b = 0; b < n; ++b) Family::unpack(panel_start(job, panel + p), first + b, unpacked[p][b]);

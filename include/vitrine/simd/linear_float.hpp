@@ -24,7 +24,7 @@ struct WeightsBF16 {
 };
 
 // P panels times T tokens, the whole of k.
-template <class Weights, int P, int T, bool reversed>
+template <class Weights, int P, int T>
 VITRINE_FORCE_INLINE void float_tile(const LinearJob& job, std::int64_t panel, std::int64_t token) {
   using Element = typename Weights::Element;
   const Element* w[P];
@@ -35,8 +35,7 @@ VITRINE_FORCE_INLINE void float_tile(const LinearJob& job, std::int64_t panel, s
   f32x16 acc[P][T];
   unroll<P * T>([&](auto i) { acc[decltype(i)::value / T][decltype(i)::value % T] = zero(); });
   constexpr std::int64_t ahead = 1024 / std::int64_t(sizeof(Element));  // elements, from each panel's stream
-  for (std::int64_t step = 0; step < job.n_cols; ++step) {
-    const std::int64_t k = reversed ? job.n_cols - 1 - step : step;
+  for (std::int64_t k = 0; k < job.n_cols; ++k) {
     f32x16 weights[P];
     unroll<P>([&](auto i) __attribute__((always_inline)) {
       constexpr int p = decltype(i)::value;
@@ -61,9 +60,8 @@ VITRINE_FORCE_INLINE void float_tile(const LinearJob& job, std::int64_t panel, s
 template <class Weights>
 inline void float_one_token(const LinearJob& job, std::int64_t first, std::int64_t last) {
   std::int64_t panel = first;
-  for (; panel + float_panels <= last; panel += float_panels)
-    float_tile<Weights, float_panels, 1, false>(job, panel, 0);
-  for (; panel < last; ++panel) float_tile<Weights, 1, 1, false>(job, panel, 0);
+  for (; panel + float_panels <= last; panel += float_panels) float_tile<Weights, float_panels, 1>(job, panel, 0);
+  for (; panel < last; ++panel) float_tile<Weights, 1, 1>(job, panel, 0);
 }
 
 template <class Weights>
@@ -71,10 +69,10 @@ inline void float_many_tokens(const LinearJob& job, std::int64_t first, std::int
   for (std::int64_t panel = first; panel < last; ++panel) {
     std::int64_t token = 0;
     for (; token + float_tile_tokens <= job.n_tokens; token += float_tile_tokens)
-      float_tile<Weights, 1, float_tile_tokens, reversed_tiles>(job, panel, token);
+      float_tile<Weights, 1, float_tile_tokens>(job, panel, token);
     if constexpr (float_tile_tokens > 4)
-      for (; token + 4 <= job.n_tokens; token += 4) float_tile<Weights, 1, 4, reversed_tiles>(job, panel, token);
-    for (; token < job.n_tokens; ++token) float_tile<Weights, 1, 1, reversed_tiles>(job, panel, token);
+      for (; token + 4 <= job.n_tokens; token += 4) float_tile<Weights, 1, 4>(job, panel, token);
+    for (; token < job.n_tokens; ++token) float_tile<Weights, 1, 1>(job, panel, token);
   }
 }
 
