@@ -1,4 +1,9 @@
-// The plain KV cache: one allocation for the whole context. Its pages take memory only as tokens arrive.
+// The plain KV cache: one allocation for the whole context, blocks of 64 tokens side by side.
+//
+//   blocks()[b] = storage + b * block_bytes         tokens [64 b, 64 b + 64) of all layers; inside as in kv_layout.hpp
+//
+// Its pages take memory only as tokens arrive, so that a long context costs what is used of it. Going back is free:
+// truncate() only lowers the length, and what lay behind is written over.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,9 @@
 // What a KV cache is, for those who use one: it finds room for tokens, shows its blocks, and forgets from the end.
 //
+// A decoder looks at keys and values of all earlier tokens in every step, and these never change; so they are kept, and
+// a step computes one row instead of all of them. A pass writes K and V of its tokens into the blocks; append() follows
+// when it has run to its end, so that a pass that was broken off has changed nothing.
+//
 // Attention never sees the kind of cache, only the table of blocks (ops/kv_view.hpp), so layers are no templates on it.
 #pragma once
 

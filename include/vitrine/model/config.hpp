@@ -1,6 +1,8 @@
 // What an architecture's metadata boils down to: the numbers the layers need, independent of the file format.
 //
 // Every supported architecture fills this one structure (model/arch/*.hpp); the layers know nothing of architectures.
+// The sizes, as papers name them: d_model = width of the residual stream, n_head query heads and n_kv_head key/value
+// heads of head_dim each (n_head * head_dim need not be d_model), d_ff = width inside the feed-forward layer.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,12 @@
-// All weights of a model, packed for the kernels. Immutable once loaded; share it between threads freely.
+// All weights of a model, packed for the kernels: what the loader fills and the forward pass reads.
+//
+//   token_embedding   an id's row is where the token begins          [n_vocab, d_model]
+//   layers            the blocks, n_layer of them                    layers/layer_weights.hpp has their shapes
+//   final_norm        before the head                                [d_model]
+//   lm_head           one row per word of the vocabulary; a tied model has none and uses the embedding again
+//
+// A matrix [n_out, n_in] stands as the files have it, one row per output, in the kernels' order of memory (layout R16,
+// simd/r16.hpp) and in the file's own element type. Immutable once loaded; share it between threads freely.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,10 @@
 // What an attention needs to know of a model: heads, width of a head, window, scale.
+//
+// Query heads may share keys and values: group = n_head / n_kv_head of them read the same K/V head, which divides the
+// size of the cache by the group.
+//   n_kv_head == n_head       multi-head       (Vaswani et al. 2017, arXiv 1706.03762)
+//   1 < n_kv_head < n_head    grouped-query    (Ainslie et al. 2023, arXiv 2305.13245)
+//   n_kv_head == 1            multi-query      (Shazeer 2019, arXiv 1911.02150)
 #pragma once
 
 #include <cstdint>

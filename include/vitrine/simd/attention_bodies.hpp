@@ -1,5 +1,11 @@
 // Bodies of attention_kernels.hpp, written over the lanes: spans in order, folded left to right. What happens inside a
-// span is in attention_span.hpp.
+// span is in attention_span.hpp, the register tiles below that in attention_tiles.hpp.
+//
+//   attend       all spans of the rows, folded as they come (prefill, and decode by one thread)
+//   attend_span  one span, its result kept: maximum, sum, undivided mix [head_dim] (decode by several threads)
+//   fold         the kept results of all spans in order: the same steps as attend takes, hence the same bits
+//
+// The fold is the online softmax (Milakov and Gimelshein 2018, arXiv 1805.02867); ops/attention.hpp has the formulas.
 #pragma once
 
 #include "vitrine/simd/attention_kernels.hpp"

@@ -240,7 +240,8 @@ inline void widen_values(const AttentionRows& rows, const AttentionCache& cache,
   }
 }
 
-// One span for all rows of the call; finish(first row, number of rows) takes each group's results out of scratch.
+// One span for all rows of the call. finish(row of the call, its row in the group) takes each row's results out of
+// scratch, before the next group comes; it is not called for rows that see no key of the span.
 template <class Element, class Finish>
 inline void span_of(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Scratch& scratch,
                     Finish finish) {

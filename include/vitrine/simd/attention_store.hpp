@@ -1,4 +1,9 @@
-// Writing into the KV cache: rounding to the cache's type, K in panels of sixteen keys, V in rows.
+// Writing into the KV cache: each value is rounded to the cache's type (to nearest, ties to even).
+//
+//   K  in panels of sixteen keys, [head_dim][16]: one lane is one key, so that a score needs no sum across lanes
+//   V  in rows, [head_dim]: the mix adds whole rows
+//
+// A panel that comes whole is transposed in registers; single tokens (decode) are written lane by lane.
 #pragma once
 
 #include "vitrine/simd/attention_kernels.hpp"

@@ -1,6 +1,11 @@
-// The two register tiles of attention: scores of R rows against P panels of 16 keys, and the mix of R rows over
-// C vectors of 16 columns. Each accumulator is one chain of fused multiply-adds, over d ascending or over keys
-// ascending, so the shape of the tile changes no bit.
+// The two register tiles of attention, for a group of R query rows that share one K/V head:
+//
+//   score   s[r][key]   = scale * sum over d of q[d][r] * k[d][key]         R rows against P panels of 16 keys
+//   mix     o[r][d]    += sum over keys of p[r][key] * v[key][d]            R rows over C vectors of 16 columns
+//
+// Each accumulator is one chain of fused multiply-adds, over d ascending or over keys ascending, so the shape of the
+// tile changes no bit. R and P or C are as large as the registers allow: every key or value that is loaded is used R
+// times, every query P times.
 #pragma once
 
 #include <cstddef>

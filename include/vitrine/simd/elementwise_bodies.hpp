@@ -1,4 +1,10 @@
-// Bodies of elementwise_kernels.hpp, written over the lanes.
+// Bodies of elementwise_kernels.hpp, written over the lanes: sixteen values at a time, and the rest as a partial vector
+// whose missing lanes are +0.
+//
+//   rms_norm    y = x / sqrt(mean(x^2) + eps) * weight        (Zhang and Sennrich 2019, arXiv 1910.07467)
+//   rope        (a, b) -> (a cos - b sin, b cos + a sin)       (Su et al. 2021, arXiv 2104.09864)
+//   silu, gelu  g / (1 + e^-g);  g/2 (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3)));  times up (Shazeer 2020, arXiv
+//               2002.05202)
 #pragma once
 
 #include "vitrine/simd/elementwise_kernels.hpp"

@@ -1,4 +1,7 @@
 // Sixteen lanes in two AVX2 registers: lanes 0 to 7 in `lo`, 8 to 15 in `hi`. See lanes.hpp.
+//
+// Sums across lanes first add `lo` and `hi`, which is the tree's step of +8; then +4, +2, +1 within a register. Masks
+// are registers of all-ones lanes, as blend and maskload want them.
 #pragma once
 
 #include <immintrin.h>

@@ -1,4 +1,11 @@
-// Linear layers with weights in blocks of 32: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0. The arithmetic is in linear_kernels.hpp.
+// Linear layers with weights in blocks of 32: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0. One lane is one row.
+//
+// Per block and row: i = sum over k of q_w * q_x in integers, the weights' offset (8, 16) taken back by -sum(q_x) times
+// it; then acc = fma(float(i), d * xd, acc), and for Q4_1 and Q5_1, whose weights are d q + m, acc = fma(m, xd *
+// sum(q_x), acc). Blocks in ascending k.
+//
+//   one_token_32   decode: straight from the panel to the dots, bound by the reading of memory
+//   Tiles32        prefill: a panel's stretch unpacked once, then swept over the tokens (linear_common.hpp)
 #pragma once
 
 #include "vitrine/simd/linear_common.hpp"

@@ -1,4 +1,11 @@
-// Bodies of linear_kernels.hpp, written over the lanes: the driver of each form, and the table.
+// The table of linear_kernels.hpp: for each weight type the one-token kernel and the tile kernel.
+//
+//   linear_float.hpp      F32, F16, BF16
+//   linear_block32.hpp    Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
+//   linear_block256.hpp   Q4_K, Q5_K, Q6_K
+//   linear_common.hpp     what these share: the sweep of tiles, integer and float sums, the end of a row
+//   linear_formats.hpp    where the parts of a block lie, and how its quants become bytes
+//   quantise.hpp          their input to 8 bits
 #pragma once
 
 #include "vitrine/simd/linear_block256.hpp"

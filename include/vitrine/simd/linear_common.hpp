@@ -1,4 +1,10 @@
 // What the forms of a linear layer share: writing results, sums of k-groups, and the sweep of an unpacked panel.
+//
+//   y[t][r] = sum over k of W[r][k] x[t][k]  (+ bias[r])  (+ y[t][r])
+//
+// One token: weights are read once and used once, so nothing is unpacked to memory. Many tokens: sweep_panels unpacks a
+// stretch of a panel and goes over all tokens with it, several at a time. Either way a row's accumulator meets its
+// blocks in ascending k, and the bits are the same.
 #pragma once
 
 #include "vitrine/simd/linear_formats.hpp"

@@ -1,4 +1,10 @@
-// Activations to 8 bits: per block xd = amax / 127, q = x * (127 / amax) rounded to nearest, ties to even.
+// Activations to 8 bits, per block of 32 or 256 values:
+//
+//   xd = amax / 127      q = x * (127 / amax), rounded to nearest, ties to even      x is about q * xd
+//
+// and the sums of q that the weight types with an offset or a minimum need. The length of a block depends on the type
+// of the weights only, never on the instruction set or on the number of tokens. A block whose amax is too small for
+// 127 / amax to be finite becomes zeros; NaN and infinity reach the scale, and so every row of that token.
 #pragma once
 
 #include "vitrine/simd/lanes_bytes.hpp"

@@ -1,4 +1,8 @@
-// What an architecture has to say of itself; see architecture.hpp.
+// What an architecture has to say of itself: which names it goes by, how its metadata is read, what its tensors are
+// called. architecture.hpp has the list of all; arch/llama.hpp is the one to read first.
+//
+// A Slot is a place in a model that a tensor can fill; which slots an architecture names decides what a layer does (a
+// layer with q_norm normalises its queries, one without does not).
 #pragma once
 
 #include <vector>

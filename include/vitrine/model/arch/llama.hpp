@@ -1,5 +1,9 @@
 // Llama 1 to 3.x and all that copy it (SmolLM2, TinyLlama, ...; Touvron et al. 2023, arXiv 2302.13971): RMSNorm, rotary
 // positions, grouped-query attention, gated feed-forward with SiLU, no biases.
+//
+// The pattern for a new architecture: one function per file format that turns its keys into a ModelConfig, the names of
+// the tensors, and llama() that lists them. GGUF files of Llama have the rows of q and k interleaved (pairs (2i, 2i+1)
+// are rotated); the loader puts them into the half-split order that the kernels know.
 #pragma once
 
 #include "vitrine/model/arch/common_gguf.hpp"
