@@ -72,7 +72,7 @@ def main():
             build(root, {file: text})
             code, said = run(check, root, compiler)
             if code in (0, 77) or expected not in said:
-                wrong.append(f"{check}: {file} with {text[-70:]!r} should give '...{expected}...', gives {code}: {said}")
+                wrong.append(f"{check}: {file} with {text[-80:]!r} should give '{expected}', gives {code}: {said}")
             build(root, {file: GOOD[file]})
     left_out = f", left out: {', '.join(skipped)}" if skipped else ""
     print("\n".join(wrong) if wrong else f"all {len(VIOLATIONS)} violations are found{left_out}")
