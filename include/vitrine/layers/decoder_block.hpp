@@ -1,4 +1,10 @@
-// One decoder block: attention, then feed-forward, each adding to the residual stream x (pre-norm transformer).
+// One decoder block of a pre-norm transformer (Vaswani et al. 2017, arXiv 1706.03762; norms before each half as in
+// Touvron et al. 2023, arXiv 2302.13971):
+//
+//   x += attention(norm(x))        tokens look at earlier ones      attention_layer.hpp   3/9 to 6/9
+//   x += feed_forward(norm(x))     every token for itself           feed_forward.hpp      7/9
+//
+// x [n_tokens, d_model] is the residual stream: both halves only add to it. A model is n_layer of these blocks.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,9 @@
 // The feed-forward half of a decoder block, gated (Shazeer 2020, arXiv 2002.05202):
 //
 //   x += post_norm( Wdown( act(Wgate h) * Wup h ) ),  h = norm(x),  act = SiLU or GELU
+//
+// Every token for itself: gate and up [n_tokens, d_ff] say how much of each of d_ff features is there, down mixes them
+// back to d_model. These three matrices are most of a model's weights.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,9 @@
 // The weights of one decoder block. A matrix [n_rows, n_cols] maps n_cols inputs to n_rows outputs; an empty vector
-// means that the architecture has no such part.
+// means that the architecture has no such part, and the layers then leave that step out.
+//
+// Norm weights are what a value is multiplied by, whatever the file holds (Gemma's safetensors hold w - 1). The rows of
+// wq and wk, and of their biases, are in half-split order: component i of a head is rotated with component
+// i + head_dim / 2.
 #pragma once
 
 #include <cstddef>

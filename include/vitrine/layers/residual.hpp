@@ -1,4 +1,9 @@
-// How a layer's result enters the residual stream: x += W input, or x += post_norm(W input) where the model has one.
+// How a layer's result enters the residual stream x [n_tokens, d_model]:
+//
+//   x += W input                where the model has no norm behind the layer: the product adds to x itself
+//   x += post_norm(W input)     where it has one (Gemma)
+//
+// A product is whole before it meets x, so it changes no bit whether its kernel adds it or a step of its own does.
 #pragma once
 
 #include <vector>
