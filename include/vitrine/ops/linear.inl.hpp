@@ -10,14 +10,16 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace linear_op_detail {
 
-// Panels that a thread takes of its share at a time: small enough that the others can help it with the rest, large
-// enough that a kernel gets going. Float kernels work on four panels side by side.
+// Panels that a thread takes of its share at a time: few enough that the others can help it with the rest and that all
+// end together, enough that a kernel gets going. Kernels for many tokens work on two panels side by side, float kernels
+// on four.
 inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_tokens, int n_threads) {
-  const std::int64_t share = w.n_panels() / n_threads;
-  if (n_tokens > 1) return std::clamp<std::int64_t>(share / 4, 1, 8);
-  constexpr std::size_t chunk_bytes = std::size_t(16) << 10;
-  const auto chunk = std::int64_t(chunk_bytes / w.panel_bytes());
-  return (std::max)(std::int64_t(1), is_float_type(w.type()) ? (chunk + 3) / 4 * 4 : chunk);
+  const std::int64_t together = is_float_type(w.type()) ? 4 : n_tokens > 1 ? 2 : 1;
+  constexpr std::int64_t bytes = 16 << 10, multiply_adds = 4 << 20;  // of a chunk: some microseconds
+  const std::int64_t worthwhile =
+      n_tokens > 1 ? multiply_adds / (panel_rows * w.n_cols() * n_tokens) : bytes / std::int64_t(w.panel_bytes());
+  const std::int64_t chunk = (std::min)(worthwhile, w.n_panels() / n_threads / 4);
+  return (std::max)(together, chunk / together * together);
 }
 
 // Below this much of a matrix for each thread, asking how far the others are takes longer than waiting for them.
