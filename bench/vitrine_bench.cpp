@@ -4,6 +4,7 @@
 //   pp512        a prompt of 512 tokens in one call                       tokens/s
 //   tg128        128 tokens, one at a time, from an empty cache           tokens/s
 //   ... @ d2048  the same after 2048 tokens are in the cache
+//   ... b64      the prompt in chunks of 64 tokens, when several are asked for
 //
 // Tokens are arbitrary and nothing is sampled. Each test runs once to warm up, then `repetitions` times; the median
 // counts. "of bandwidth" is bytes that a pass must read over time over bandwidth, "of peak" the time that its
@@ -11,6 +12,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +30,7 @@ using example::fixed, example::percent, example::scaled, vitrine::concat;
 
 struct Test {
   std::string name;
-  std::int64_t n_tokens = 0, depth = 0;
+  std::int64_t n_tokens = 0, depth = 0, batch = 0;
   bool prefill = true;
   std::vector<double> seconds{};  // of each repetition
   example::Cost cost{};
@@ -112,18 +115,32 @@ static void run_test(const vitrine::Model& model, vitrine::Session& session, Tes
 
 static std::vector<Test> wanted_tests(const example::Arguments& args) {
   std::vector<Test> tests;
-  for (const auto depth : args.whole_numbers("depth", 0, 1 << 24)) {
-    const auto add = [&](const char* kind, const char* option, bool prefill) {
-      for (const auto n : args.whole_numbers(option, 0, 1 << 24)) {
-        if (n < 1) continue;
-        const auto name = depth > 0 ? concat(kind, n, " @ d", depth) : concat(kind, n);
-        tests.push_back({name, n, depth, prefill});
-      }
-    };
-    add("pp", "pp", true);
-    add("tg", "tg", false);
+  const auto batches = args.whole_numbers("batch", 1, 1 << 24);
+  for (const auto batch : batches) {
+    for (const auto depth : args.whole_numbers("depth", 0, 1 << 24)) {
+      const auto add = [&](const char* kind, const char* option, bool prefill) {
+        for (const auto n : args.whole_numbers(option, 0, 1 << 24)) {
+          if (n < 1 || (!prefill && batch != batches[0])) continue;  // decode takes one token at a time anyway
+          auto name = depth > 0 ? concat(kind, n, " @ d", depth) : concat(kind, n);
+          if (batches.size() > 1 && prefill) name += concat(" b", batch);
+          tests.push_back({name, n, depth, batch, prefill});
+        }
+      };
+      add("pp", "pp", true);
+      add("tg", "tg", false);
+    }
   }
   return tests;
+}
+
+static void print_csv(const example::json& tests) {
+  const char* columns[] = {
+      "test", "n_tokens",           "depth",        "batch", "tokens_per_second", "spread", "bytes",
+      "ops",  "share_of_bandwidth", "share_of_peak"};
+  for (const char* column : columns) std::cout << column << (column == columns[std::size(columns) - 1] ? '\n' : ',');
+  for (const auto& test : tests)
+    for (const char* column : columns)
+      std::cout << test[column] << (column == columns[std::size(columns) - 1] ? '\n' : ',');
 }
 
 static void show(const example::Arguments& args) {
@@ -134,7 +151,9 @@ static void show(const example::Arguments& args) {
   const auto model = tests.empty() ? nullptr : example::load_model(args);
   const auto machine = bench::measure_machine({threads, buffer, 5});
   example::json out = {{"machine", to_json(machine)}};
-  if (!args.json()) print_machine(machine);
+  const bool csv = args.get<bool>("csv");
+  example::expect(!csv || !args.json(), "--csv and --json: expected one of them, got both");
+  if (!args.json() && !csv) print_machine(machine);
   example::check_output();
   if (tests.empty()) {
     if (args.json()) example::print_json(out);
@@ -143,8 +162,12 @@ static void show(const example::Arguments& args) {
 
   std::int64_t longest = 1;
   for (const auto& test : tests) longest = std::max(longest, test.depth + test.n_tokens);
-  vitrine::Session session(model, {.n_context = longest, .n_threads = threads});
-  for (auto& test : tests) run_test(*model, session, test, repetitions, 2);
+  std::optional<vitrine::Session> session;
+  for (auto& test : tests) {
+    if (!session || session->options().chunk != std::min(test.batch, longest))
+      session.emplace(model, vitrine::SessionOptions{.n_context = longest, .n_threads = threads, .chunk = test.batch});
+    run_test(*model, *session, test, repetitions, 2);
+  }
   // The bandwidth once more: a machine whose neighbours woke up meanwhile shows here.
   double bandwidth_after = 0;
   for (const auto& reader : bench::measure_readers({threads, buffer, 5}))
@@ -166,6 +189,7 @@ static void show(const example::Arguments& args) {
     out["tests"].push_back({{"test", test.name},
                             {"n_tokens", test.n_tokens},
                             {"depth", test.depth},
+                            {"batch", test.batch},
                             {"tokens_per_second", n / seconds},
                             {"spread", test.spread()},
                             {"seconds", test.seconds},
@@ -179,7 +203,8 @@ static void show(const example::Arguments& args) {
   out["isa"] = vitrine::isa_name(vitrine::kernels().isa);
   out["read_bytes_per_second_after"] = bandwidth_after;
   if (args.json()) return example::print_json(out);
-  std::cout << '\n' << config.name << ", kernels " << session.isa() << '\n';
+  if (csv) return print_csv(out["tests"]);
+  std::cout << '\n' << config.name << ", kernels " << session->isa() << '\n';
   table.print();
   std::cout << "\nRead bandwidth after the tests: " << scaled(bandwidth_after, "B/s") << '\n';
 }
@@ -189,6 +214,9 @@ int main(int argc, char** argv) {
     add("pp", "prompt lengths; 0: none", cxxopts::value<std::string>()->default_value("512"), "LIST");
     add("tg", "numbers of tokens to generate; 0: none", cxxopts::value<std::string>()->default_value("128"), "LIST");
     add("depth", "tokens in the cache before", cxxopts::value<std::string>()->default_value("0"), "LIST");
+    add("batch", "prompt tokens that go through the model together",
+        cxxopts::value<std::string>()->default_value("256"), "LIST");
+    add("csv", "write comma-separated values instead of text", cxxopts::value<bool>()->default_value("false"));
     add("repetitions", "how often each test runs", cxxopts::value<int>()->default_value("5"), "N");
     add("buffer", "megabytes read to measure the bandwidth; 0: enough for it",
         cxxopts::value<int>()->default_value("0"), "MB");

@@ -244,7 +244,7 @@ class Prefill_vs_decode(Common, unittest.TestCase):
 class Vitrine_bench(Common, unittest.TestCase):
     arguments = ("--model", TINY, "--pp", "8", "--tg", "4", "--depth", "0,8", "--repetitions", "2", "--buffer", "16")
     wrong = [["--pp", "x"], ["--pp", "1.5"], ["--tg", "1.5"], ["--depth", "1.5"], ["--repetitions", "0"],
-             ["--buffer", "-1"], ["--buffer", "x"]]
+             ["--buffer", "-1"], ["--buffer", "x"], ["--batch", "0"], ["--csv", "--json"]]
     closing = None
 
     def test_tests(self):
@@ -257,6 +257,14 @@ class Vitrine_bench(Common, unittest.TestCase):
         self.assertEqual(machine["read_from_cache"], 16 * 2**20 < 4 * machine["last_level_cache_bytes"])
         text = run(*self.arguments).stdout
         self.assertEqual(machine["read_from_cache"], "smaller than four times the caches" in text)
+
+    def test_batches_and_csv(self):
+        lines = run(*self.arguments, "--batch", "3,16", "--csv").stdout.splitlines()
+        rows = [dict(zip(lines[0].split(","), line.split(","))) for line in lines[1:]]
+        names = ["pp8 b3", "tg4", "pp8 @ d8 b3", "tg4 @ d8", "pp8 b16", "pp8 @ d8 b16"]
+        self.assertEqual([row["test"].strip('"') for row in rows], names)
+        self.assertEqual([row["batch"] for row in rows], ["3"] * 4 + ["16"] * 2)
+        self.assertEqual({len(line.split(",")) for line in lines}, {10})
 
     def test_the_loops_really_run(self):
         # A deleted loop would issue any number of instructions per cycle; a busy machine only fewer.
