@@ -16,7 +16,7 @@ require_packages "${build_packages[@]}" catch2/catch.hpp=catch2 python3=python3 
 # Sanitizers watch what runs on small data: not the real models, nor the checks of the sources.
 folders=
 case $preset in
-  asan) folders='core model text sample engine' ;;
+  asan) folders='core simd ops model text sample engine' ;;
   tsan) folders='core engine' ;;
   fault) folders='invariant real_invariant' ;;
 esac
