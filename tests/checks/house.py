@@ -117,7 +117,7 @@ PLACES = [
     (r"\bVITRINE_ISA_LEVEL\w*", r"simd/(lanes\w*|isa)\.hpp",
      "what depends on the instruction set belongs into simd/lanes"),
     (r"\b__builtin_ia32_(?!pause\b)\w+", r"simd/lanes\w*\.hpp", "intrinsics belong into simd/lanes"),
-    (r"\b__builtin_ia32_pause\b", r"core/parallel\.inl\.hpp", "waiting threads' pause belongs into core/parallel"),
+    (r"\b__builtin_ia32_pause\b", r"core/signal\.hpp", "waiting threads' pause belongs into core/signal"),
     (r"<cpuid\.h>|\b__get_cpuid\w*|\b_?xgetbv\b", r"simd/cpu_probe.*\.hpp", "questions to the CPU: simd/cpu_probe"),
     (r"\bEigen\b", r"ops/reference.*\.hpp", "Eigen belongs into ops/reference"),
     (r"\bnlohmann\b", r".*\.inl\.hpp", "JSON stays out of public headers"),

@@ -9,7 +9,7 @@ import house
 GOOD = {
     "include/vitrine/core/a.hpp": "// What it is.\n#pragma once\n#include <vector>\n// STEP 1/2 first\n",
     "include/vitrine/ops/b.hpp": '// What it is.\n#pragma once\n#include "vitrine/core/a.hpp"\n// STEP 2/2 second\n',
-    "include/vitrine/core/parallel.inl.hpp": "#pragma once\nvoid f() { __builtin_ia32_pause(); }\n",
+    "include/vitrine/core/signal.hpp": "// What it is.\n#pragma once\nvoid f() { __builtin_ia32_pause(); }\n",
     "src/b.cpp": '#include "vitrine/ops/b.hpp"\n',
     "examples/c.cpp": '#include "vitrine/ops/b.hpp"\n#include "common/table.hpp"\nint main() { return 0; }\n',
     "tests/data/x.bin": "data",
@@ -35,7 +35,7 @@ VIOLATIONS = [
     ("places", "include/vitrine/ops/b.hpp", HEADER + "#if VITRINE_ISA_LEVEL >= 2\n#endif\n", "instruction set"),
     ("places", "include/vitrine/ops/b.hpp", HEADER + "auto x = __builtin_ia32_rcpps(y);\n", "intrinsics"),
     ("places", "include/vitrine/core/parallel.inl.hpp", HEADER + "auto x = __builtin_ia32_rcpps(y);\n", "intrinsics"),
-    ("places", "include/vitrine/ops/b.hpp", HEADER + "void f() { __builtin_ia32_pause(); }\n", "core/parallel"),
+    ("places", "include/vitrine/ops/b.hpp", HEADER + "void f() { __builtin_ia32_pause(); }\n", "core/signal"),
     ("places", "include/vitrine/core/a.hpp", HEADER + "#include <cpuid.h>\n", "cpu_probe"),
     ("places", "include/vitrine/core/a.hpp", HEADER + "#include <Eigen/Core>\n", "Eigen"),
     ("places", "include/vitrine/core/a.hpp", HEADER + "#include <nlohmann/json.hpp>\n", "JSON"),
