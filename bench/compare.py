@@ -75,7 +75,8 @@ def table(args, rounds, settings):
             shares = [f"{100 * statistics.median(our[key] for our in ours):.0f} %"
                       for key in ("share_of_bandwidth", "share_of_peak")]
             for peer in dict.fromkeys(peer for peer, _ in settings):
-                per_setting = {shlex.join(command[1:]) or "default": [entry["peers"][str(i)][test] for entry in of_model]
+                per_setting = {shlex.join(command[1:]) or "default":
+                               [entry["peers"][str(i)][test] for entry in of_model]
                                for i, (this, command) in enumerate(settings)
                                if this == peer and test in of_model[0]["peers"][str(i)]}
                 if not per_setting:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the roofline of a comparison: bench/roofline.py results.json > roofline.svg (results by bench/compare.py --json).
+"""Draws the roofline of a comparison: bench/roofline.py results.json > roofline.svg (from bench/compare.py --json).
 
 A program can do no more operations per second than the processor's peak, and no more than it reads bytes per second
 times the operations it does on each byte (Williams et al. 2009, doi 10.1145/1498765.1498785). Both limits are those
