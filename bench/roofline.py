@@ -69,7 +69,7 @@ def draw(results):
     text(x_at(middle) - 8, y_at(middle * bandwidth) - 8, f"{bandwidth / 1e9:.0f} GB/s read", 'text-anchor="end"')
     for peak, name in peaks:
         line(x_at(peak / bandwidth), y_at(peak), WIDTH - RIGHT, y_at(peak), 'stroke="black" stroke-width="2"')
-        text(WIDTH - RIGHT, y_at(peak) - 6, f"{name}: {peak / 1e9:.0f} Gop/s", 'text-anchor="end"')
+        text(x_at(peak / bandwidth) + 10, y_at(peak) - 6, f"{name}: {peak / 1e9:.0f} Gop/s")
     models = list(dict.fromkeys(model for model, *_ in points))
     for i, model in enumerate(models):
         text(LEFT + 14, TOP + 16 + 16 * i, model, f'fill="{COLOURS[i % len(COLOURS)]}"')
@@ -78,11 +78,13 @@ def draw(results):
         colour = COLOURS[models.index(model) % len(COLOURS)]
         x, y = x_at(intensity), y_at(rate)
         out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>')
-        label_y = y + 4
-        while any(abs(label_y - other_y) < 12 and abs(x - other_x) < 90 for other_x, other_y in taken):
-            label_y += 3
-        taken.append((x, label_y))
-        text(x + 8, label_y, test, f'fill="{colour}"')
+        width = 7 * len(test)
+        places = [(x + 8, y + 4), (x - 8 - width, y + 4), (x + 8, y + 18), (x - 8 - width, y + 18)]
+        free = [place for place in places
+                if all(abs(place[1] - other_y) > 12 or abs(place[0] - other_x) > 60 for other_x, other_y in taken)]
+        label_x, label_y = (free or places)[0]
+        taken.append((label_x, label_y))
+        text(label_x, label_y, test, f'fill="{colour}"')
     return "\n".join(out + ["</svg>"])
 
 
