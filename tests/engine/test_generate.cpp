@@ -85,6 +85,8 @@ TEST_CASE("a prompt that leaves no room is an error with the three numbers") {
     }
     CHECK(session.length() == 0);
   }
+  Session one(tiny(), {.n_context = 1});
+  CHECK_THROWS_WITH(generate(one, {3}), Catch::Matchers::Contains("the prompt of 1 token does not fit"));
   Session enough(tiny(), {.n_context = 9});
   CHECK(generate(enough, prompt(), {.ignore_end = true}, go_on).tokens.size() == 2);
 }
@@ -110,6 +112,57 @@ TEST_CASE("a callback, a stop token and cancel() end a generation as cancelled")
   CHECK(at_once.reason == FinishReason::cancelled);
   CHECK(at_once.tokens.empty());
   CHECK(session.length() == 0);
+}
+
+TEST_CASE("a failure ends a generation: nothing is read twice, and the session is as it was before") {
+  bool failing = false;
+  Session session(tiny(), {.trace = [&](const TraceEvent&) {
+                    if (failing) throw std::runtime_error("seen enough");
+                  }});
+  const auto ended = [&](Generation& generation, std::size_t n_tokens, std::int64_t length) {
+    const auto n_passes = session.n_passes();
+    for (int i = 0; i < 3; ++i) CHECK(generation.next() == nullptr);
+    generation.cancel();
+    CHECK(generation.result().reason == FinishReason::failed);
+    CHECK(generation.result().tokens.size() == n_tokens);
+    CHECK(session.length() == length);
+    CHECK(session.n_passes() == n_passes);
+  };
+  SECTION("a pass fails in the midst of it") {
+    Generation generation(session, prompt(), {.sampling = {.temperature = 0}, .ignore_end = true});
+    for (int i = 0; i < 3; ++i) REQUIRE(generation.next() != nullptr);
+    failing = true;
+    CHECK_THROWS_WITH(generation.next(), "seen enough");
+    failing = false;
+    ended(generation, 3, 10);
+  }
+  SECTION("no token can be drawn from the logits of the prompt") {
+    session.prefill(std::vector<Token>{7});
+    Generation generation(session, prompt(), {.sampling = {.temperature = 0, .repetition_penalty = 3e38}});
+    CHECK_THROWS_WITH(generation.next(), Catch::Matchers::Contains("repetition_penalty"));
+    ended(generation, 0, 1);
+  }
+  SECTION("the caller's progress throws, and the range ends") {
+    const auto progress = [](const ProgressEvent&) { throw std::runtime_error("no more"); };
+    Generation generation(session, prompt(), {.progress = progress});
+    CHECK_THROWS_WITH(generation.begin(), "no more");
+    ended(generation, 0, 0);
+    CHECK(generation.begin() == generation.end());
+  }
+  CHECK(finish_reason_name(FinishReason::failed) == std::string("failed"));
+}
+
+TEST_CASE("an iterator whose step failed has reached the end") {
+  bool failing = false;
+  Session session(tiny(), {.trace = [&](const TraceEvent&) {
+                    if (failing) throw std::runtime_error("seen enough");
+                  }});
+  Generation generation(session, prompt(), {.ignore_end = true});
+  auto token = generation.begin();
+  REQUIRE(token != generation.end());
+  failing = true;
+  CHECK_THROWS_WITH(++token, "seen enough");
+  CHECK(token == generation.end());
 }
 
 TEST_CASE("a seed reproduces a sampled generation, for any number of threads, and is reported") {

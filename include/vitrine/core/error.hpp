@@ -4,10 +4,12 @@
 // prints, exits or aborts; what fails is said by throwing Error.
 #pragma once
 
+#include <cstdint>
 #include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "vitrine/core/config.hpp"
@@ -47,6 +49,16 @@ template <class... Parts>
 void check(bool condition, ErrorKind kind, const Parts&... parts) {
   if (!condition) [[unlikely]]
     throw Error(kind, concat(parts...));
+}
+
+// "1 token", "2 tokens"
+inline std::string counted(std::int64_t n, std::string_view thing) { return concat(n, " ", thing, n == 1 ? "" : "s"); }
+
+// What an object owns by pointer and works with, if it has not been moved from.
+template <class T>
+T& owned(T* part, std::string_view object) {
+  check(part != nullptr, ErrorKind::bad_argument, object, ": expected one that is in use, got one that was moved from");
+  return *part;
 }
 
 // Runs `action`; memory that is refused in it becomes an Error that says for what, so that no std::bad_alloc leaves the

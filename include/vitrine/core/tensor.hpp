@@ -117,6 +117,13 @@ class Tensor {
   // nothing.
   explicit Tensor(Shape shape, bool zeroed = true)
       : bytes_(sizeof(T) * std::size_t(TensorView<T, Rank>(nullptr, shape).count()), zeroed), shape_(shape) {}
+  // What was moved from has the shape of the memory that it is left with: none, or the other's.
+  Tensor(Tensor&& other) noexcept : bytes_(std::move(other.bytes_)), shape_(std::exchange(other.shape_, {})) {}
+  Tensor& operator=(Tensor&& other) noexcept {
+    bytes_ = std::move(other.bytes_);
+    std::swap(shape_, other.shape_);
+    return *this;
+  }
 
   TensorView<T, Rank> view() { return {data(), shape_}; }
   TensorView<const T, Rank> view() const { return {data(), shape_}; }

@@ -39,6 +39,7 @@ enum class FinishReason {
   length,        // max_new_tokens
   context_full,  // the session holds no more tokens
   cancelled,     // by the stop token, or the caller's callback
+  failed,        // by the exception that next() threw
 };
 const char* finish_reason_name(FinishReason reason);
 
@@ -68,7 +69,8 @@ class Generation {
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  // The next token, or null when it has ended. Throws what Session throws, but for cancellation.
+  // The next token, or null when it has ended. Throws what Session and Sampler throw, but for cancellation; that ends
+  // it, too: the session is then as it was before the call, and the result holds what came until then.
   const GeneratedToken* next();
   void cancel();
   const GenerateResult& result() const { return result_; }
@@ -81,7 +83,8 @@ class Generation {
     const GeneratedToken& operator*() const { return *token_; }
     const GeneratedToken* operator->() const { return token_; }
     Iterator& operator++() {
-      token_ = generation_ ? generation_->next() : nullptr;
+      token_ = nullptr;  // so it stays if next() throws
+      if (generation_) token_ = generation_->next();
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -95,8 +98,10 @@ class Generation {
   std::default_sentinel_t end() const { return {}; }
 
  private:
+  const GeneratedToken* step();
   std::span<const float> advance();
   const GeneratedToken* finish(FinishReason reason);
+  void fail(std::int64_t length);
   bool ends(Token token) const;
 
   Session* session_;

@@ -15,6 +15,7 @@ VITRINE_INLINE const char* finish_reason_name(FinishReason reason) {
     case FinishReason::length: return "length";
     case FinishReason::context_full: return "context_full";
     case FinishReason::cancelled: return "cancelled";
+    case FinishReason::failed: return "failed";
   }
   return "unknown";
 }
@@ -32,9 +33,10 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
     check(token >= 0 && token < session.model().config().n_vocab, ErrorKind::bad_argument,
           "extra_end: expected ids from 0 to ", session.model().config().n_vocab - 1, ", got ", token);
   const auto room = session.context() - session.length();
-  check(std::int64_t(prompt_.size()) < room, ErrorKind::context_full, "the prompt of ", prompt_.size(),
-        " tokens does not fit: the context holds ", session.context(), " tokens, ", session.length(),
-        " are in use, and max_new_tokens is ", options_.max_new_tokens,
+  check(std::int64_t(prompt_.size()) < room, ErrorKind::context_full, "the prompt of ",
+        counted(std::int64_t(prompt_.size()), "token"), " does not fit: the context holds ",
+        counted(session.context(), "token"), ", ", session.length(), session.length() == 1 ? " is" : " are",
+        " in use, and max_new_tokens is ", options_.max_new_tokens,
         "; a prompt is never cut, and at least 1 place must be left to answer");
   decoder_.continue_after(prompt_.back());
   // So that nothing is allocated while tokens come; a very long generation grows a few times instead.
@@ -46,7 +48,7 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
     result_.timings.inter_token_seconds.reserve(expected);
     text_.reserve(1024);
   };
-  naming_memory(reserve, "a generation of ", expected, " tokens");
+  naming_memory(reserve, "a generation of ", counted(std::int64_t(expected), "token"));
   result_.timings.load_seconds = session.model().load_seconds();
   result_.timings.prompt_tokens = std::int64_t(prompt_.size());
   result_.seed = sampler_.seed();
@@ -66,13 +68,27 @@ VITRINE_INLINE const GeneratedToken* Generation::next() {
   if (result_.reason != FinishReason::none) return nullptr;
   if (std::int64_t(result_.tokens.size()) == options_.max_new_tokens) return finish(FinishReason::length);
   if (session_->length() == session_->context()) return finish(FinishReason::context_full);
-  std::span<const float> logits;
+  const auto length = session_->length();
   try {
-    logits = advance();
+    return step();
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::cancelled) throw;
-    return finish(FinishReason::cancelled);
+    if (error.kind() == ErrorKind::cancelled) return finish(FinishReason::cancelled);
+    fail(length);
+    throw;
+  } catch (...) {
+    fail(length);
+    throw;
   }
+}
+
+// Without this a second call would read the prompt, or the last token, once more.
+VITRINE_INLINE void Generation::fail(std::int64_t length) {
+  finish(FinishReason::failed);
+  if (session_->length() > length) session_->truncate(length);  // the logits came, but no token could be drawn
+}
+
+VITRINE_INLINE const GeneratedToken* Generation::step() {
+  const auto logits = advance();
   const Token id = sampler_.sample(logits, session_->tokens(), session_->length());
   const double now = watch_.seconds();
   auto& timings = result_.timings;

@@ -25,6 +25,8 @@ class Model {
   static std::shared_ptr<const Model> load(const std::filesystem::path& path, const LoadOptions& options = {});
 
   Model(Transformer transformer, Tokenizer tokenizer, double load_seconds = 0, std::vector<std::string> notices = {});
+  Model(const Model&) = delete;  // sessions share it where it is
+  Model& operator=(const Model&) = delete;
 
   const Transformer& transformer() const { return transformer_; }
   const ModelConfig& config() const { return transformer_.config(); }

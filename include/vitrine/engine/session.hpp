@@ -4,9 +4,9 @@
 //   std::span<const float> logits = session.prefill(prompt);   // all positions of a chunk through each layer together
 //   logits = session.decode(next);                             // one more token
 //
-// A session is used by one thread at a time and may be moved; any number of sessions may share a model. The logits it
-// gives are bit-identical for any chunk size, number of threads and instruction set, and with the cache or without.
-// What fails leaves the session as it was before the call.
+// A session is used by one thread at a time and may be moved (calls on what it was moved from are Error::bad_argument);
+// any number of sessions may share a model. The logits it gives are bit-identical for any chunk size, number of threads
+// and instruction set, and with the cache or without. What fails leaves the session as it was before the call.
 //
 // In a host that uses OpenMP itself, a call from inside one of its parallel regions gets as many threads as OpenMP
 // grants there: one, unless nested regions are allowed (omp_set_max_active_levels). It is slower then, with the same
@@ -33,7 +33,9 @@
 VITRINE_NAMESPACE_BEGIN
 
 struct SessionOptions {
-  std::int64_t n_context = 0;  // tokens the session can hold; 0: what the model was trained for, at most 4096
+  // Tokens the session can hold; 0: what the model was trained for, at most 4096. More than it was trained for is
+  // computed as it stands, with rotations that the model has never seen: the text is likely to get worse.
+  std::int64_t n_context = 0;
   int n_threads = 0;           // 0: as many as this process may use
   Crowding crowding = Crowding::step_aside;  // fewer for a while when other programs want the processors too
   DType kv_type = DType::f16;                // element type of the KV cache: f32, f16 or bf16
@@ -82,6 +84,7 @@ class Session {
 
  private:
   struct Impl;
+  Impl& impl() const;
   std::unique_ptr<Impl> impl_;
 };
 

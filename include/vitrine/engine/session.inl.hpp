@@ -88,7 +88,8 @@ struct Session::Impl {
       check(more[i] >= 0 && more[i] < n_vocab, ErrorKind::bad_argument, "token at index ", i, ": expected 0 to ",
             n_vocab - 1, ", got ", more[i]);
     check(std::int64_t(more.size()) <= options.n_context - std::int64_t(tokens.size()), ErrorKind::context_full,
-          more.size(), " tokens do not fit the context: ", tokens.size(), " of ", options.n_context, " are in use");
+          counted(std::int64_t(more.size()), "token"), more.size() == 1 ? " does" : " do",
+          " not fit the context: ", tokens.size(), " of ", options.n_context, " are in use");
   }
 
   // One pass over tokens [cache.length(), +n), whose last n_logits rows of logits are wanted.
@@ -125,7 +126,7 @@ struct Session::Impl {
         const auto n = (std::min)(chunk, total - cache.length());
         const bool last = cache.length() + n == total;
         check(pass(n, all_logits ? n : (last ? 1 : 0), stop), ErrorKind::cancelled, "cancelled after ", cache.length(),
-              " of ", total, " tokens");
+              " of ", counted(total, "token"));
         after_chunk(n);
         if (progress) progress({"prefill", cache.length() - first, total - first, "tokens"});
       }
@@ -148,54 +149,59 @@ VITRINE_INLINE Session::Session(std::shared_ptr<const Model> model, SessionOptio
 VITRINE_INLINE Session::~Session() = default;
 VITRINE_INLINE Session::Session(Session&&) noexcept = default;
 VITRINE_INLINE Session& Session::operator=(Session&&) noexcept = default;
+VITRINE_INLINE Session::Impl& Session::impl() const { return owned(impl_.get(), "session"); }
 
 VITRINE_INLINE std::span<const float> Session::prefill(std::span<const Token> more, const std::stop_token& stop,
                                                        const Progress& progress) {
-  const session_detail::InUse in_use(impl_->in_use);
-  impl_->check_new(more);
-  impl_->evaluate(more, impl_->options.chunk, false, stop, progress, [](std::int64_t) {});
-  return impl_->last_logits();
+  const session_detail::InUse in_use(impl().in_use);
+  impl().check_new(more);
+  impl().evaluate(more, impl().options.chunk, false, stop, progress, [](std::int64_t) {});
+  return impl().last_logits();
 }
 
 VITRINE_INLINE std::span<const float> Session::decode(Token token, const std::stop_token& stop) {
-  const session_detail::InUse in_use(impl_->in_use);
-  impl_->check_new({&token, 1});
-  impl_->evaluate({&token, 1}, impl_->options.chunk, false, stop, {}, [](std::int64_t) {});
-  return impl_->last_logits();
+  const session_detail::InUse in_use(impl().in_use);
+  impl().check_new({&token, 1});
+  impl().evaluate({&token, 1}, impl().options.chunk, false, stop, {}, [](std::int64_t) {});
+  return impl().last_logits();
 }
 
 VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const LogitsObserver& see,
                                             const std::stop_token& stop, const Progress& progress) {
-  const session_detail::InUse in_use(impl_->in_use);
+  const session_detail::InUse in_use(impl().in_use);
   check(bool(see), ErrorKind::bad_argument, "see: expected a function, got an empty one");
-  impl_->check_new(more);
-  const auto rows = (std::min)(session_detail::max_logit_rows, impl_->options.chunk);
-  const auto n_vocab = impl_->model->config().n_vocab;
-  if (impl_->logits.shape()[0] < rows)
-    impl_->logits = naming_memory([&] { return Tensor<float, 2>({rows, n_vocab}); }, "logits of ", rows, " tokens");
+  impl().check_new(more);
+  const auto rows = (std::min)(session_detail::max_logit_rows, impl().options.chunk);
+  const auto n_vocab = impl().model->config().n_vocab;
+  if (impl().logits.shape()[0] < rows)
+    impl().logits = naming_memory(
+        [&] {
+          return Tensor<float, 2>({rows, n_vocab});
+        },
+        "logits of ", counted(rows, "token"));
   const auto first_new = length();
-  impl_->evaluate(more, rows, true, stop, progress, [&](std::int64_t n) {
-    const auto pos0 = impl_->cache.length() - n;
+  impl().evaluate(more, rows, true, stop, progress, [&](std::int64_t n) {
+    const auto pos0 = impl().cache.length() - n;
     for (std::int64_t i = 0; i < n; ++i)
-      if (pos0 + i >= first_new) see(pos0 + i, std::as_const(impl_->logits).view().row(i));
+      if (pos0 + i >= first_new) see(pos0 + i, std::as_const(impl().logits).view().row(i));
   });
 }
 
 VITRINE_INLINE void Session::truncate(std::int64_t n_tokens) {
-  const session_detail::InUse in_use(impl_->in_use);
+  const session_detail::InUse in_use(impl().in_use);
   check(n_tokens >= 0 && n_tokens <= length(), ErrorKind::bad_argument, "truncate: expected 0 to ", length(),
         " tokens, got ", n_tokens);
-  impl_->tokens.resize(std::size_t(n_tokens));
-  impl_->cache.truncate((std::min)(impl_->cache.length(), n_tokens));
+  impl().tokens.resize(std::size_t(n_tokens));
+  impl().cache.truncate((std::min)(impl().cache.length(), n_tokens));
 }
 
-VITRINE_INLINE std::span<const Token> Session::tokens() const { return impl_->tokens; }
-VITRINE_INLINE std::int64_t Session::context() const { return impl_->options.n_context; }
-VITRINE_INLINE const Model& Session::model() const { return *impl_->model; }
-VITRINE_INLINE const SessionOptions& Session::options() const { return impl_->options; }
-VITRINE_INLINE const char* Session::isa() const { return impl_->kernels.name; }
-VITRINE_INLINE std::size_t Session::kv_bytes() const { return impl_->cache.bytes(); }
-VITRINE_INLINE std::int64_t Session::n_passes() const { return impl_->n_passes; }
-VITRINE_INLINE std::int64_t Session::n_pass_tokens() const { return impl_->n_pass_tokens; }
+VITRINE_INLINE std::span<const Token> Session::tokens() const { return impl().tokens; }
+VITRINE_INLINE std::int64_t Session::context() const { return impl().options.n_context; }
+VITRINE_INLINE const Model& Session::model() const { return *impl().model; }
+VITRINE_INLINE const SessionOptions& Session::options() const { return impl().options; }
+VITRINE_INLINE const char* Session::isa() const { return impl().kernels.name; }
+VITRINE_INLINE std::size_t Session::kv_bytes() const { return impl().cache.bytes(); }
+VITRINE_INLINE std::int64_t Session::n_passes() const { return impl().n_passes; }
+VITRINE_INLINE std::int64_t Session::n_pass_tokens() const { return impl().n_pass_tokens; }
 
 VITRINE_NAMESPACE_END

@@ -24,6 +24,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/dtype.hpp"
+#include "vitrine/core/error.hpp"
 #include "vitrine/model/mapped_file.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -64,7 +65,7 @@ class GgufFile {
   // Parses bytes that are already in memory; never a split model.
   static GgufFile parse(AlignedBytes bytes, std::string name);
 
-  const std::string& name() const { return parts_.front().name(); }
+  const std::string& name() const { return part(0).name(); }
   std::uint32_t version() const { return version_; }
   std::uint32_t alignment() const { return alignment_; }
   const std::vector<MappedFile>& parts() const { return parts_; }
@@ -96,6 +97,9 @@ class GgufFile {
 
  private:
   GgufFile() = default;
+  const MappedFile& part(std::size_t index) const {
+    return owned(index < parts_.size() ? &parts_[index] : nullptr, "GGUF file");
+  }
   void parse_part(MappedFile file);
   void add_split_parts(const std::filesystem::path& path, bool try_map);
   const GgufValue& need(std::string_view key, GgufType expected) const;

@@ -255,7 +255,7 @@ VITRINE_INLINE const GgufTensor* GgufFile::find_tensor(std::string_view tensor_n
 }
 
 VITRINE_INLINE std::span<const std::byte> GgufFile::bytes(const GgufTensor& tensor) const {
-  return parts_.at(tensor.part).bytes().subspan(std::size_t(tensor.offset), std::size_t(tensor.n_bytes));
+  return part(tensor.part).bytes().subspan(std::size_t(tensor.offset), std::size_t(tensor.n_bytes));
 }
 
 VITRINE_NAMESPACE_END

@@ -19,6 +19,9 @@ class HfConfig {
   // Throws Error::io or Error::bad_file.
   static HfConfig open(const std::filesystem::path& file);
   static HfConfig parse(std::string_view text, std::string name);
+  // Moving copies, too: what was moved from stays of use.
+  HfConfig(const HfConfig&) = default;
+  HfConfig& operator=(const HfConfig&) = default;
 
   const std::string& name() const { return name_; }  // the file, for messages
   std::string full_key(std::string_view key) const;  // "rope_parameters.factor"
@@ -40,6 +43,7 @@ class HfConfig {
   std::vector<std::int64_t> integers(std::string_view key) const;  // a list, one integer, or none if absent
 
  private:
+  HfConfig() = default;
   struct Node;
   std::shared_ptr<const Node> node_;
   std::string name_, prefix_;

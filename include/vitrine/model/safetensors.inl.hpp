@@ -203,7 +203,8 @@ VITRINE_INLINE const SafetensorsTensor* SafetensorsFile::find_tensor(std::string
 }
 
 VITRINE_INLINE std::span<const std::byte> SafetensorsFile::bytes(const SafetensorsTensor& tensor) const {
-  return parts_.at(tensor.part).bytes().subspan(std::size_t(tensor.offset), std::size_t(tensor.n_bytes));
+  const auto& part = owned(tensor.part < parts_.size() ? &parts_[tensor.part] : nullptr, "safetensors file");
+  return part.bytes().subspan(std::size_t(tensor.offset), std::size_t(tensor.n_bytes));
 }
 
 VITRINE_NAMESPACE_END

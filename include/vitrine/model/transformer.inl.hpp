@@ -40,6 +40,7 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
 VITRINE_INLINE void Transformer::check_batch(const Batch& batch, const PassScratch& scratch,
                                              TensorView<float, 2> logits, int n_threads) const {
   constexpr auto bad = ErrorKind::bad_argument;
+  owned(weights_.layers.empty() ? nullptr : this, "transformer");
   const auto n_tokens = std::int64_t(batch.tokens.size());
   check(n_tokens >= 1 && n_tokens <= std::int64_t(scratch.positions.size()), bad, "batch: expected 1 to ",
         scratch.positions.size(), " tokens, as the scratch was made for, got ", n_tokens);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/dtype.hpp"
@@ -25,6 +26,15 @@ class PackedMatrix {
   // Allocates, without contents. n_cols must be a multiple of the type's block length and both sizes positive; throws
   // Error::bad_argument otherwise, Error::out_of_memory when refused.
   PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols);
+
+  PackedMatrix(PackedMatrix&& other) noexcept { *this = std::move(other); }
+  PackedMatrix& operator=(PackedMatrix&& other) noexcept {
+    std::swap(type_, other.type_);
+    std::swap(n_rows_, other.n_rows_);
+    std::swap(n_cols_, other.n_cols_);
+    data_ = std::move(other.data_);
+    return *this;
+  }
 
   // Packs panels [first, last) (panel p holds rows 16 p .. 16 p + 15). `file_rows` is the whole matrix in the file's
   // order, n_rows times row_bytes(), any alignment. Packed row i is file row row_order[i], or i when row_order is null.

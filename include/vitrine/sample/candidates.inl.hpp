@@ -39,6 +39,7 @@ VITRINE_INLINE Candidates::Candidates(std::int64_t n_vocab, const KernelTable& t
 
 VITRINE_INLINE void Candidates::reset(std::span<const float> logits) {
   using candidates_detail::infinity;
+  owned(edited_.empty() ? nullptr : this, "sampler");
   check(logits.size() == edited_.size(), ErrorKind::bad_argument, "logits: expected ", edited_.size(),
         " of them, one per token of the vocabulary, got ", logits.size());
   logits_ = logits;

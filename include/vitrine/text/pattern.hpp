@@ -42,6 +42,9 @@ class Pattern {
   // A pattern in PCRE2's syntax, Unicode properties on. Throws Error::bad_file naming the pattern and where it is
   // wrong.
   explicit Pattern(std::string_view pattern);
+  // Moving copies, too: what was moved from stays of use.
+  Pattern(const Pattern&) = default;
+  Pattern& operator=(const Pattern&) = default;
   // A pattern in Oniguruma's (Ruby) syntax. Throws Error::unsupported for what has no equal meaning here.
   static Pattern from_oniguruma(std::string_view pattern);
   // The text itself.

@@ -44,6 +44,9 @@ class Tokenizer {
  public:
   // Throws Error::bad_file for a spec that contradicts itself (ids out of range, merges without result).
   explicit Tokenizer(TokenizerSpec spec);
+  // Moving copies, too: it costs a count, and leaves none that is empty.
+  Tokenizer(const Tokenizer&) noexcept = default;
+  Tokenizer& operator=(const Tokenizer&) noexcept = default;
 
   // What the vocabulary has no token for, not even bytes, becomes its unknown token. A byte-level vocabulary without
   // one says U+FFFD instead, once per byte (SmolLM2's lacks a few bytes of characters that Unicode has not assigned).
