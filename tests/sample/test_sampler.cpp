@@ -98,8 +98,15 @@ TEST_CASE("parameters outside their range are named") {
     check_error(ErrorKind::bad_argument, "top_p", [&] { Sampler({.top_p = value}, 4); });
   for (const double value : {-0.1, 2.0, not_a_number})
     check_error(ErrorKind::bad_argument, "min_p", [&] { Sampler({.min_p = value}, 4); });
-  for (const double value : {0.0, -1.0, not_a_number, infinite})
-    check_error(ErrorKind::bad_argument, "repetition_penalty", [&] { Sampler({.repetition_penalty = value}, 4); });
+  for (const double value : {0.0, -1.0, not_a_number, infinite, 5e-324, 1e-300, 1e-38, 3.5e38, 1e300})
+    check_error(ErrorKind::bad_argument, "repetition_penalty: expected 1.17549e-38 to 3.40282e+38, got ",
+                [&] { Sampler({.repetition_penalty = value}, 4); });
+  check_error(ErrorKind::bad_argument, "temperature: expected 0 to 3.40282e+38, got 1e+300",
+              [] { Sampler({.temperature = 1e300}, 4); });
+  for (const int op : {99, -1, 5})
+    check_error(ErrorKind::bad_argument, "or min_p, got SamplingOp(" + std::to_string(op) + ")", [&] {
+      Sampler({{SamplingOp(op), 2}}, 1, 4);
+    });
   check_error(ErrorKind::bad_argument, "repetition_window", [] { Sampler({.repetition_window = -1}, 4); });
   check_error(ErrorKind::bad_argument, "top_k", [] { Sampler({{SamplingOp::top_k, 2.5}}, 1, 4); });
   check_error(ErrorKind::bad_argument, "top_k", [] { Sampler({{SamplingOp::top_k, not_a_number}}, 1, 4); });
@@ -219,6 +226,12 @@ TEST_CASE("the repetition penalty looks at the sign and at each token once") {
   CHECK(Sampler({.repetition_penalty = 1}, 3).chain().empty());
   Sampler window({.repetition_penalty = 1.5, .repetition_window = 2}, 3);
   CHECK(window.distribution(logits, history).back().kept[0].logit == 2.0f);
+  // Where it would end in infinity, it is the penalty that is named, not the model.
+  for (const double penalty : {1.2e-38, 3.4e38})
+    check_error(ErrorKind::numeric_failure, concat("repetition_penalty: ", penalty, " takes the logit "), [&] {
+      Sampler({.repetition_penalty = penalty}, 3).sample(std::vector<float>{9, -9, 0}, history, 0);
+    });
+  CHECK(Sampler({.repetition_penalty = 3.4e38}, 3).sample(std::vector<float>{9, 0, -inf}, {}, 0) < 2);
   // Greedy decoding is penalised as well.
   CHECK(Sampler({.temperature = 0, .repetition_penalty = 8}, 3).sample(logits, history, 0) == 2);
 }

@@ -44,7 +44,8 @@ class Sampler {
   Sampler(std::vector<SamplingStep> chain, std::optional<std::uint64_t> seed, std::int64_t n_vocab);
 
   // The token for place `position` of the sequence. logits: [n_vocab]; history: the tokens before it, for the
-  // repetition penalty. Throws Error(numeric_failure) when the logits hold NaN or leave no admissible token.
+  // repetition penalty. Throws Error(numeric_failure) when the logits hold NaN or leave no admissible token, and when
+  // the penalty takes one out of the range of float.
   Token sample(std::span<const float> logits, std::span<const Token> history, std::int64_t position);
 
   // What each step keeps of these logits, for inspection: one stage for the logits and one per step of the chain, each

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -25,12 +27,17 @@ inline std::vector<SamplingStep> checked(std::vector<SamplingStep> chain) {
 // are [n_vocab]; `logits` is a copy of `original` when it comes.
 inline void penalise_repetition(std::span<float> logits, std::span<const float> original,
                                 std::span<const Token> history, double penalty) {
+  constexpr double largest = (std::numeric_limits<float>::max)();
   for (const Token token : history) {
     check(token >= 0 && std::size_t(token) < original.size(), ErrorKind::bad_argument,
           "history: expected token ids from 0 to ", original.size() - 1, ", got ", token);
     // Always computed from the original: a token seen twice is penalised once.
     const double value = original[std::size_t(token)];
-    logits[std::size_t(token)] = float(value > 0 ? value / penalty : value * penalty);
+    const double penalised = value > 0 ? value / penalty : value * penalty;
+    // What is infinite or NaN to begin with is the model's doing, and reset() says so.
+    check(!(std::fabs(penalised) > largest) || std::fabs(value) > largest, ErrorKind::numeric_failure,
+          "repetition_penalty: ", penalty, " takes the logit ", value, " of token ", token, " out of float's range");
+    logits[std::size_t(token)] = float(penalised);
   }
 }
 

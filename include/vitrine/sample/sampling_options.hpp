@@ -15,11 +15,11 @@
 VITRINE_NAMESPACE_BEGIN
 
 struct SamplingOptions {
-  double temperature = 1.0;             // logits / temperature; 0: the largest logit (greedy), nothing is drawn
+  double temperature = 1.0;             // logits / temperature; 0: the largest logit (greedy); at most 3.4e38
   std::int32_t top_k = 0;               // keep the k largest logits; 0 or less: all; 1: greedy
   double top_p = 1.0;                   // keep the smallest set of most probable tokens with at least this mass; 1: all
   double min_p = 0.0;                   // keep p >= min_p * (largest p); 0: all
-  double repetition_penalty = 1.0;      // seen tokens: logit / penalty if positive, * penalty if negative
+  double repetition_penalty = 1.0;      // seen tokens: logit / it if positive, * it if negative; 1.2e-38 to 3.4e38
   std::int64_t repetition_window = 0;   // how many of the last tokens count as seen; 0: all, the prompt included
   std::optional<std::uint64_t> seed{};  // none: fresh entropy; the sampler reports the seed that it uses
 };

@@ -13,11 +13,12 @@ namespace sampling_detail {
 
 // Every comparison is written so that NaN fails it.
 VITRINE_INLINE void check_value(SamplingOp op, double value) {
-  constexpr double largest = (std::numeric_limits<float>::max)();
+  // Logits are floats, and so must be what one of them is divided by or multiplied with.
+  constexpr double least = (std::numeric_limits<float>::min)(), largest = (std::numeric_limits<float>::max)();
   const char* name = sampling_op_name(op);
   switch (op) {
     case SamplingOp::temperature:
-      check(value >= 0 && value <= largest, ErrorKind::bad_argument, name, ": expected a finite number >= 0, got ",
+      check(value >= 0 && value <= largest, ErrorKind::bad_argument, name, ": expected 0 to ", largest, ", got ",
             value);
       break;
     case SamplingOp::top_k:
@@ -29,9 +30,14 @@ VITRINE_INLINE void check_value(SamplingOp op, double value) {
       check(value >= 0 && value <= 1, ErrorKind::bad_argument, name, ": expected a number from 0 to 1, got ", value);
       break;
     case SamplingOp::repetition_penalty:
-      check(value > 0 && value <= largest, ErrorKind::bad_argument, name, ": expected a finite number > 0, got ",
-            value);
+      check(value >= least && value <= largest, ErrorKind::bad_argument, name, ": expected ", least, " to ", largest,
+            ", got ", value);
       break;
+    default:
+      throw Error(
+          ErrorKind::bad_argument,
+          concat("sampling step: expected repetition_penalty, temperature, top_k, top_p or min_p, got SamplingOp(",
+                 int(op), ")"));
   }
 }
 
