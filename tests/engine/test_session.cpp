@@ -47,7 +47,9 @@ TEST_CASE("a session's defaults and limits") {
                                                            {{.n_threads = -2}, "n_threads"},
                                                            {{.chunk = 0}, "chunk"},
                                                            {{.kv_type = DType::q8_0}, "Q8_0"},
-                                                           {{.kv_type = DType(999)}, "unknown"}}) {
+                                                           {{.kv_type = DType(999)}, "unknown"},
+                                                           {{.isa = Isa(77)}, "isa: expected scalar, avx2"},
+                                                           {{.isa = Isa(-1)}, "got Isa(-1)"}}) {
     const auto error = error_of([&, &o = options] { Session refused(tiny(), o); });
     CHECK(error.kind() == ErrorKind::bad_argument);
     CHECK_THAT(error.what(), Contains(named));
@@ -81,7 +83,9 @@ TEST_CASE("what does not fit the context is refused, never cut") {
   CHECK_THAT(error.what(), Contains("7 tokens") && Contains("4 of 10"));
   CHECK(session.length() == 4);
   session.prefill(some_tokens(6));
-  CHECK(error_of([&] { session.decode(1); }).kind() == ErrorKind::context_full);
+  const auto full = error_of([&] { session.decode(1); });
+  CHECK(full.kind() == ErrorKind::context_full);
+  CHECK_THAT(full.what(), Contains("1 token does not fit"));
   CHECK(session.length() == 10);
 }
 

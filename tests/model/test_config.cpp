@@ -263,9 +263,13 @@ TEST_CASE("Windows of Qwen follow use_sliding_window and max_window_layers") {
 TEST_CASE("JSON is read strictly") {
   const auto parse = [](const std::string& text) { return refusal([&] { HfConfig::parse(text, "config.json"); }); };
   CHECK_THAT(parse("{\"a\": 1, \"a\": 2}"), Catch::Contains("duplicate key 'a'"));
-  CHECK_THAT(parse("{\"a\": "), Catch::Contains("no valid JSON at byte"));
+  CHECK_THAT(parse("{\"a\": 'b'}"), Catch::Contains("no valid JSON at byte 7 of 10"));
+  for (const char* cut : {"{\"a\": ", "{\"a\": tru", "{\"a\": \"b", "{\"a\": 1", "[1, "})
+    CHECK_THAT(parse(cut), Catch::Contains("cut off after " + std::to_string(std::string(cut).size()) + " bytes"));
+  for (const char* more : {"{\"a\": 1} {", "{\"a\": 1} x", "{\"a\": 1} }", "{\"a\": 1} ,", "{\"a\": 1} \x01"})
+    CHECK_THAT(parse(more), Catch::Contains("expected nothing after the JSON, got more at byte 10 of 10"));
   CHECK_THAT(parse("[1]"), Catch::Contains("expected a JSON object, got array"));
-  CHECK_THAT(parse(""), Catch::Contains("no valid JSON"));
+  for (const char* empty : {"", " \n"}) CHECK_THAT(parse(empty), Catch::Contains("expected JSON, got an empty file"));
   CHECK_THAT(parse(std::string(100000, '[')), Catch::Contains("nests deeper"));
   CHECK_THAT(parse("{\"a\": 1e999}"), Catch::Contains("out of range"));
   CHECK(parse("{\"a\": {\"b\": 1}, \"c\": {\"b\": 1}}").empty());

@@ -218,5 +218,7 @@ TEST_CASE("A folder without a model is refused by what is missing") {
   CHECK_NOTHROW(vitrine::load_model_files(folder.path / "any-name.safetensors"));
   std::filesystem::resize_file(folder.path / "any-name.safetensors", 4000);
   CHECK_THAT(refused(), Catch::Contains("truncated"));
-  CHECK_THROWS_AS(vitrine::load_model_files(tiny / "llama_gqa", {.n_threads = -1}), Error);
+  for (const int n : {-1, 1025})
+    CHECK_THROWS_WITH(vitrine::load_model_files(tiny / "llama_gqa", {.n_threads = n}),
+                      Catch::Contains("n_threads: expected 1 to 1024, or 0 for all, got " + std::to_string(n)));
 }

@@ -93,7 +93,8 @@ TEST_CASE("Lying safetensors headers are refused, quickly") {
        "duplicate key 't'"},
       {"no object", data("[]"), "expected a JSON object"},
       {"entry no object", data(R"({"t":1})"), "expected an object"},
-      {"not JSON", data("{\"t\":"), "no valid JSON"},
+      {"not JSON", data("{'t':1}"), "no valid JSON"},
+      {"cut JSON", data("{\"t\":"), "the JSON is cut off after 5 bytes"},
       {"not UTF-8", data("{\"\xff\":1}"), "no valid JSON"},
       {"100,000 brackets", data(std::string(100000, '[')), "nests deeper"},
       {"100,000 objects", data([] {

@@ -359,6 +359,7 @@ TEST_CASE("GGUF metadata that contradicts itself is refused by key") {
   CHECK(has(with([](auto& t) { t.model = "bert"; }), "'bert'"));
   CHECK(has(with([](auto& t) { t.pre = "nonsense"; }), "'nonsense'"));
   CHECK(has(with([](auto& t) { t.pre = ""; }), "tokenizer.ggml.pre"));
+  CHECK(has(with([](auto& t) { t.pre = "llama"; }), "test.gguf: tokenizer.ggml.pre: expected one of a.x-4.0, "));
   CHECK(has(with([](auto& t) { t.types.pop_back(); }), "token_type"));
   CHECK(has(with([](auto& t) { t.types[1] = 9; }), "token_type[1] is 9"));
   CHECK(has(with([](auto& t) { t.types[1] = -1; }), "token_type[1] is -1"));

@@ -55,7 +55,9 @@ TEST_CASE("families differ where they should") {
 }
 
 TEST_CASE("an unknown name is refused by name") {
-  CHECK(error_of([] { pre_tokenizer_by_name("llama-bpe2"); }).find("'llama-bpe2'") != std::string::npos);
+  const auto message = error_of([] { pre_tokenizer_by_name("llama-bpe2"); });
+  CHECK(message.find("got 'llama-bpe2'") != std::string::npos);
+  for (const auto name : pre_tokenizer_names()) CHECK(message.find(name) != std::string::npos);
   CHECK_THROWS_AS(pre_tokenizer_by_name(""), Error);
 }
 

@@ -35,8 +35,15 @@ inline nlohmann::json parse_json(std::string_view text, std::string_view file) {
   try {
     return nlohmann::json::parse(text.begin(), text.end(), on_event);
   } catch (const nlohmann::json::parse_error& error) {
-    throw Error(ErrorKind::bad_file, concat(file, ": no valid JSON at byte ", error.byte, " of ", text.size(),
-                                            " (truncated? is the download complete?)"));
+    const bool blank = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+    check(!blank, ErrorKind::bad_file, file, ": expected JSON, got an empty file");
+    check(error.byte <= text.size(), ErrorKind::bad_file, file, ": the JSON is cut off after ", text.size(),
+          " bytes (is the download complete?)");
+    const bool goes_on = std::string_view(error.what()).ends_with("expected end of input");
+    throw Error(
+        ErrorKind::bad_file,
+        concat(file, goes_on ? ": expected nothing after the JSON, got more at byte " : ": no valid JSON at byte ",
+               error.byte, " of ", text.size()));
   } catch (const nlohmann::json::exception&) {  // a number that no type holds
     throw Error(ErrorKind::bad_file, concat(file, ": JSON holds a number that is out of range"));
   }

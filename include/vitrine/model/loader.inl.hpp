@@ -74,12 +74,18 @@ VITRINE_INLINE std::vector<std::int64_t> interleaved_rows(std::int64_t n_rows, s
   return order;
 }
 
+VITRINE_INLINE int team_size(int n_threads) {
+  check(n_threads >= 0 && n_threads <= max_threads, ErrorKind::bad_argument, "n_threads: expected 1 to ", max_threads,
+        ", or 0 for all, got ", n_threads);
+  return n_threads == 0 ? available_threads() : n_threads;
+}
+
 class Loader {
  public:
   Loader(const ModelConfig& config, const Architecture& architecture, bool is_gguf, const LoadOptions& options)
       : config_(config),
         options_(options),
-        team_(options.n_threads == 0 ? available_threads() : options.n_threads),
+        team_(team_size(options.n_threads)),
         interleaved_(is_gguf && architecture.interleaved_rope_in_gguf),
         norms_less_one_(!is_gguf && architecture.norms_less_one_in_hf) {}
 

@@ -1,10 +1,12 @@
 // Bodies of simd/dispatch.hpp.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "vitrine/core/error.hpp"
@@ -37,6 +39,7 @@ const KernelTable& kernel_table();
 namespace dispatch_detail {
 
 inline constexpr Isa all_isas[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512vnni};
+inline constexpr const char* isa_names = "scalar, avx2, avx512 or avx512vnni";
 
 VITRINE_INLINE bool cpu_has(Isa isa) {
   static const cpu_detail::CpuFeatures features = cpu_detail::probe_cpu();
@@ -126,6 +129,9 @@ VITRINE_INLINE std::vector<Isa> available_isas() {
 }
 
 VITRINE_INLINE const KernelTable& kernels(Isa isa) {
+  check(std::find(std::begin(dispatch_detail::all_isas), std::end(dispatch_detail::all_isas), isa) !=
+            std::end(dispatch_detail::all_isas),
+        ErrorKind::bad_argument, "isa: expected ", dispatch_detail::isa_names, ", got Isa(", int(isa), ")");
   static std::atomic<unsigned> proven{0};  // bit i: table i has passed the probe
   const unsigned bit = 1u << int(isa);
   check(dispatch_detail::cpu_has(isa), ErrorKind::unsupported, "instruction set ", isa_name(isa),
@@ -149,7 +155,7 @@ VITRINE_INLINE const KernelTable& kernels() {
     for (const Isa isa : dispatch_detail::all_isas)
       if (std::string_view(wanted) == isa_name(isa)) return kernels(isa);
     throw Error(ErrorKind::unsupported,
-                concat("VITRINE_ISA: expected scalar, avx2, avx512 or avx512vnni, got '", wanted, "'"));
+                concat("VITRINE_ISA: expected ", dispatch_detail::isa_names, ", got '", wanted, "'"));
   }();
   return chosen;
 }

@@ -77,8 +77,10 @@ VITRINE_INLINE Tokenizer tokenizer_from_folder(const std::filesystem::path& fold
       return static_cast<Token>(id);
     };
     for (const auto id : from.integers("eos_token_id")) spec.end.push_back(in_range(id, "eos_token_id"));
-    if (const auto ids = from.integers("bos_token_id"); !spec.bos && !ids.empty())
-      spec.bos = in_range(ids.front(), "bos_token_id");
+    for (const auto id : from.integers("bos_token_id")) {
+      const Token bos = in_range(id, "bos_token_id");  // checked even where another file has named it
+      if (!spec.bos) spec.bos = bos;
+    }
   };
   if (config) {
     read_ids(*config);

@@ -56,9 +56,9 @@ struct NamedPreTokenizer {
   bool add_sep = false;
 };
 
-// Throws Error::unsupported naming an unknown name: a guessed pre-tokenizer gives plausible ids that the model was
-// never trained on.
-NamedPreTokenizer pre_tokenizer_by_name(std::string_view name);
+// Throws Error::unsupported for an unknown name, listing the known ones: a guessed pre-tokenizer gives plausible ids
+// that the model was never trained on. `source`, for the message: where the name stands.
+NamedPreTokenizer pre_tokenizer_by_name(std::string_view name, std::string_view source = "tokenizer.ggml.pre");
 // All names that pre_tokenizer_by_name knows, sorted.
 std::vector<std::string_view> pre_tokenizer_names();
 

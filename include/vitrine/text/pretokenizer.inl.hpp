@@ -148,7 +148,7 @@ VITRINE_INLINE void PreTokenizer::split(std::string_view text, Scratch& scratch,
   }
 }
 
-VITRINE_INLINE NamedPreTokenizer pre_tokenizer_by_name(std::string_view name) {
+VITRINE_INLINE NamedPreTokenizer pre_tokenizer_by_name(std::string_view name, std::string_view source) {
   for (const auto& entry : pretokenizer_detail::named_entries) {
     if (entry.name != name) continue;
     std::vector<PreTokenizerStep> steps;
@@ -156,7 +156,9 @@ VITRINE_INLINE NamedPreTokenizer pre_tokenizer_by_name(std::string_view name) {
       if (pattern != nullptr) steps.push_back({Pattern::from_oniguruma(pattern)});
     return {PreTokenizer(std::move(steps)), entry.ignore_merges, entry.add_bos, entry.add_sep};
   }
-  throw Error(ErrorKind::unsupported, concat("pre-tokenizer ", printable(name), " (tokenizer.ggml.pre) is not known"));
+  std::string known;
+  for (const auto& entry : pre_tokenizer_names()) known.append(known.empty() ? "" : ", ").append(entry);
+  throw Error(ErrorKind::unsupported, concat(source, ": expected one of ", known, ", got ", printable(name)));
 }
 
 VITRINE_INLINE std::vector<std::string_view> pre_tokenizer_names() {

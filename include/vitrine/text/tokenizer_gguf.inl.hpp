@@ -47,7 +47,7 @@ inline void read_kinds(const GgufFile& file, TokenizerSpec& spec) {
 inline NamedPreTokenizer read_byte_level(const GgufFile& file, TokenizerSpec& spec) {
   check(file.has(key("pre")), ErrorKind::unsupported, file.name(), ": ", key("pre"),
         " is missing, so it is not known how texts are cut into pieces (the file was made by an old converter)");
-  auto named = pre_tokenizer_by_name(file.text(key("pre")));
+  auto named = pre_tokenizer_by_name(file.text(key("pre")), file.name() + ": " + key("pre"));
   spec.rule = MergeRule::byte_ranks;
   spec.pre_tokenizer = std::move(named.steps);
   spec.ignore_merges = named.ignore_merges;
