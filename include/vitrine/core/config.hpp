@@ -17,6 +17,12 @@
 #define VITRINE_VERSION (VITRINE_VERSION_MAJOR * 10000 + VITRINE_VERSION_MINOR * 100 + VITRINE_VERSION_PATCH)
 #define VITRINE_VERSION_STRING "0.1.0"
 
+#if __cplusplus < 202002L
+#error "Vitrine needs C++20: compile with -std=c++20"
+// A header that nobody has ends the compilation here, before a thousand errors that follow from the first.
+#include <Vitrine needs C++20: compile with -std=c++20>
+#endif
+
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "Vitrine's results are defined bit by bit: do not compile it with -ffast-math, -Ofast or -ffinite-math-only"
 #endif
