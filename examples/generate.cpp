@@ -65,17 +65,23 @@ static void generate(const example::Arguments& args) {
   vitrine::Session session(model,
                            {.n_context = args.get<std::int64_t>("context", 0, 1 << 30), .n_threads = args.threads()});
   const auto prompt = prompt_tokens(model->tokenizer(), args);
+  example::check_room(session, prompt.size(), 1, "make more room with --context, or take a shorter text");
 
   options.stop = interrupted.get_token();  // asked within each layer, of a long prompt's prefill too
   // Ctrl-C ends the text, not the report. (Without callbacks a stop request is only an atomic store.)
   std::signal(SIGINT, [](int) { interrupted.request_stop(); });
   auto generation = vitrine::generate(session, prompt, options);
-  for (const auto& token : generation) {
-    if (args.json()) continue;
-    std::cout << token.text;
-    example::check_output();  // nobody waits for a text that cannot be written: this ends it
-  }
   const auto& result = generation.result();
+  try {
+    for (const auto& token : generation) {
+      if (args.json()) continue;
+      std::cout << token.text;
+      example::check_output();  // nobody waits for a text that cannot be written: this ends it
+    }
+  } catch (...) {
+    if (!args.json() && !result.tokens.empty()) std::cout << '\n';  // what went wrong gets a line of its own
+    throw;
+  }
   const auto& timings = result.timings;
 
   if (args.json())
@@ -92,9 +98,10 @@ static void generate(const example::Arguments& args) {
                                 {"decode_tokens_per_second", timings.decode_tokens_per_second()}});
 
   std::cout << "\n\n"
-            << coloured(vitrine::concat(prompt.size(), " tokens in, ", result.tokens.size(), " out (",
-                                        vitrine::finish_reason_name(result.reason), ")"),
-                        example::Colour::grey)
+            << coloured(
+                   vitrine::concat(vitrine::counted(std::int64_t(prompt.size()), "token"), " in, ",
+                                   result.tokens.size(), " out (", vitrine::finish_reason_name(result.reason), ")"),
+                   example::Colour::grey)
             << '\n';
   example::Table table({"phase", "time", "tokens/s"});
   table.row({"load", fixed(timings.load_seconds, 3) + " s", ""});

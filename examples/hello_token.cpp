@@ -11,7 +11,6 @@
 #include "common/model.hpp"
 #include "common/plot.hpp"
 #include "common/table.hpp"
-#include "vitrine/engine/session.hpp"
 #include "vitrine/sample/sampler.hpp"
 
 using example::fixed, vitrine::concat, vitrine::Token;
@@ -50,6 +49,7 @@ static void hello(const example::Arguments& args) {
   std::vector<Seen> all;
   vitrine::Session session(model, {.n_threads = args.threads(),
                                    .trace = [&](const vitrine::TraceEvent& event) { all.push_back(look(event)); }});
+  example::check_room(session, tokens.size(), 0, "take a shorter --prompt");
   const auto logits = session.prefill(tokens);
   vitrine::Sampler sampler({.temperature = 1}, config.n_vocab);
   const auto best = sampler.distribution(logits, {}, 5).front().kept;
@@ -72,7 +72,8 @@ static void hello(const example::Arguments& args) {
     return example::print_json(out);
   }
 
-  std::cout << "STEP 1/9 tokenize   " << example::visible(prompt) << " becomes " << tokens.size() << " ids\n ";
+  std::cout << "STEP 1/9 tokenize   " << example::visible(prompt) << " becomes "
+            << vitrine::counted(std::int64_t(tokens.size()), "id") << "\n ";
   for (const Token token : tokens) std::cout << ' ' << example::token_text(*model, token) << '=' << token;
   std::cout << "\n\n";
   example::Table table({"STEP", "intermediate", "shape", "width is", "size"}, 4);

@@ -117,9 +117,9 @@ static void show(const example::Arguments& args) {
   const double peak = prefill.cost.ops() / (prefill.of_peak * prefill.seconds);
   const double balance = peak / machine.read_bytes_per_second;
   example::what_to_notice(
-      concat("A prompt of ", prefill.length, " tokens does ", rounded(prefill.cost.ops() / prefill.cost.bytes()),
-             " operations for each byte it reads, decoding does ", rounded(decode.cost.ops() / decode.cost.bytes()),
-             ". This machine can do ", rounded(balance),
+      concat("A prompt of ", vitrine::counted(prefill.length, "token"), " does ",
+             rounded(prefill.cost.ops() / prefill.cost.bytes()), " operations for each byte it reads, decoding does ",
+             rounded(decode.cost.ops() / decode.cost.bytes()), ". This machine can do ", rounded(balance),
              " such operations in the time of reading one byte: above that arithmetic is the limit, "
              "below it memory. Here prefill came to ",
              percent(prefill.of_peak), " of the arithmetic peak and ", percent(prefill.of_bandwidth),

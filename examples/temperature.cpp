@@ -66,6 +66,7 @@ static Input real_logits(const example::Arguments& args) {
   vitrine::Session session(model, {.n_threads = args.threads()});
   const auto tokens = model->tokenizer().encode(args.get<std::string>("prompt"));
   example::expect(!tokens.empty(), "--prompt: expected a text of at least one token");
+  example::check_room(session, tokens.size(), 0, "take a shorter --prompt");
   const auto logits = session.prefill(tokens);
   return {{logits.begin(), logits.end()}, [model](Token id) { return example::token_text(*model, id); }};
 }

@@ -39,13 +39,13 @@ inline KvShape shape_of_config(const vitrine::ModelConfig& config) {
 inline KvShape shape_of_header(const vitrine::GgufFile& file) {
   const std::string arch(file.text("general.architecture"));
   const auto key = [&](const char* name) { return arch + "." + name; };
-  const auto size = [&](const char* name) {
+  const auto size = [&](const char* name, std::int64_t most = 1'000'000'000) {
     const auto value = file.integer(key(name));
-    vitrine::check(value >= 1 && value <= 1'000'000'000, vitrine::ErrorKind::bad_file, file.name(), ": ", key(name),
-                   ": expected 1 to 1000000000, got ", value);
+    vitrine::check(value >= 1 && value <= most, vitrine::ErrorKind::bad_file, file.name(), ": ", key(name),
+                   ": expected 1 to ", most, ", got ", value);
     return double(value);
   };
-  const auto n_layer = std::size_t((std::min)(size("block_count"), 1e6));
+  const auto n_layer = std::size_t(size("block_count", 1'000'000));
   const auto by_layer = [&](const char* name) {  // one number, or one for each layer
     const auto* value = file.find(key(name));
     if (value == nullptr || value->type != vitrine::GgufType::array) return std::vector<double>(n_layer, size(name));

@@ -9,6 +9,7 @@
 #include "common/program.hpp"
 #include "common/progress_bar.hpp"
 #include "vitrine/engine/model.hpp"
+#include "vitrine/engine/session.hpp"
 
 namespace example {
 
@@ -17,6 +18,14 @@ using vitrine::Token;
 inline std::shared_ptr<const vitrine::Model> load_model(const Arguments& args) {
   const ProgressBar bar;
   return vitrine::Model::load(args.model(), {.n_threads = args.threads(), .progress = bar.callback()});
+}
+
+// A text that does not fit is refused, with what can be done about it.
+inline void check_room(const vitrine::Session& session, std::size_t n_prompt, int n_answer, const char* way_out) {
+  const auto needed = std::int64_t(n_prompt) + n_answer;
+  vitrine::check(needed <= session.context(), vitrine::ErrorKind::context_full, "the prompt of ",
+                 vitrine::counted(std::int64_t(n_prompt), "token"), " needs a context of ", needed, " or more, it has ",
+                 session.context(), "; ", way_out);
 }
 
 // A token's bytes on one line, in quotes.

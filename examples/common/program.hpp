@@ -104,7 +104,11 @@ class Arguments {
     return values[0];
   }
 
-  std::filesystem::path model() const { return find_model(get<std::string>("model")); }
+  std::filesystem::path model() const {
+    const auto wanted = get<std::string>("model");
+    expect(!has("model") || !wanted.empty(), "--model: expected a file or a folder, got an empty name");
+    return find_model(wanted);
+  }
   int threads() const { return get<int>("threads", 0, 1024); }  // 0: all that this process may use
   bool json() const { return get<bool>("json"); }
 
@@ -153,6 +157,7 @@ struct Program {
 };
 
 // A value that did not parse is quoted by cxxopts, but neither the option that it was given to nor what is expected.
+// The option's type shows in what else it takes.
 inline cxxopts::ParseResult parse(cxxopts::Options& options, int argc, char** argv) {
   try {
     return options.parse(argc, argv);
@@ -165,10 +170,19 @@ inline cxxopts::ParseResult parse(cxxopts::Options& options, int argc, char** ar
         value = value.substr(equals + 1);
       }
       if (std::string_view(error.what()).find("‘" + value + "’ failed") == std::string_view::npos) continue;
-      const char* const expected = as_number(value) ? "a whole number in its range"
-                                   : equals == std::string::npos
-                                       ? "a number"
-                                       : "another kind of value";  // for a switch: a truth value
+      const auto takes = [&](const char* other) {
+        const std::string word = name + "=" + other;
+        const char* const words[] = {argv[0], word.c_str()};
+        try {
+          options.parse(2, words);
+          return true;
+        } catch (const cxxopts::exceptions::exception&) {
+          return false;
+        }
+      };
+      const char* const expected = takes("true")  ? "true or false"
+                                   : takes("0.5") ? "a finite number"
+                                                  : "a whole number in its range";
       throw UsageError(vitrine::concat(name, ": expected ", expected, ", got '", value, "'"));
     }
     throw UsageError(error.what());
@@ -198,6 +212,9 @@ inline int run(int argc, char** argv, const Program& program) {
       return 0;
     }
     for (const auto& extra : parsed.unmatched()) throw UsageError("unexpected argument '" + extra + "'");
+    for (const auto& given : parsed.arguments())
+      expect(parsed.count(given.key()) == 1,
+             vitrine::concat("--", given.key(), ": expected once, got it ", parsed.count(given.key()), " times"));
     const Arguments arguments(parsed);
     arguments.threads();  // checked even where they are not used
     program.run(arguments);

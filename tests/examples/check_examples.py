@@ -17,7 +17,7 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import DATA, PROGRAM, TINY, Common, run
+from harness import DATA, PROGRAM, TINY, Common, instead, run
 from kv_memory_cases import Kv_memory
 
 
@@ -80,6 +80,10 @@ class Hello_token(Common, unittest.TestCase):
         result = run("--model", TINY, "--prompt", "", code=2)
         self.assertIn("--prompt", result.stderr)
 
+    def test_too_long_a_prompt(self):
+        result = run("--model", TINY, "--prompt", "one two " * 200, code=1)
+        self.assertRegex(result.stderr, r"needs a context of \d+ or more, it has 256; take a shorter --prompt\n$")
+
 
 class Generate(Common, unittest.TestCase):
     arguments = ("--model", TINY, "--prompt", "one two", "--max_new_tokens", "8", "--ignore_eos")
@@ -113,6 +117,31 @@ class Generate(Common, unittest.TestCase):
     def test_too_long_a_prompt(self):
         result = run("--model", TINY, "--prompt", "one two three four", "--context", "2", code=1)
         self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertIn("make more room with --context", result.stderr)
+        self.assertIn("the prompt of 1 token needs a context of 2 or more, it has 1;",
+                      run("--model", TINY, "--prompt", "o", "--context", "1", code=1).stderr)
+
+    def test_numbers_out_of_range(self):
+        for value in ("nan", "inf", "x"):
+            self.refused(*self.arguments, "--do_sample", "--temperature", value,
+                         expected=f"--temperature: expected a finite number, got '{value}'")
+        self.refused(*self.arguments, "--top_k=x", expected="--top_k: expected a whole number in its range, got 'x'")
+        self.refused(*self.arguments, "--do_sample", "--temperature", "1e300",
+                     expected="temperature: expected 0 to 3.40282e+38, got 1e+300")
+        self.refused(*self.arguments, "--repetition_penalty", "1e-300",
+                     expected="repetition_penalty: expected 1.17549e-38 to 3.40282e+38, got 1e-300")
+        self.refused(*self.arguments, "--prompt", "b", expected="--prompt: expected once, got it 2 times")
+
+    def test_failure_in_the_midst_of_a_text(self):
+        """What went wrong stands on a line of its own, below the text."""
+        for exponent in range(370, 386):  # a penalty that the prompt's logits bear, but not all that follow
+            result = subprocess.run([str(PROGRAM), *map(str, instead(self.arguments, "--max_new_tokens", "100")),
+                                     "--repetition_penalty", f"{10 ** (exponent / 10):.3e}"], capture_output=True)
+            if result.returncode == 1 and result.stdout:
+                self.assertTrue(result.stdout.endswith(b"\n"), result.stdout)
+                self.assertRegex(result.stderr, rb"^generate: repetition_penalty: [^\n]* out of float's range\n$")
+                return
+        self.fail("no penalty failed in the midst of a text")
 
     def test_what_would_have_no_effect(self):
         self.refused("--model", TINY, "--prompt", "a", "--system", "b", expected="--system: expected with --chat")
@@ -233,9 +262,10 @@ class Prefill_vs_decode(Common, unittest.TestCase):
                 self.assertEqual("." in row[2], float(row[2]) < 10, line)
 
     def test_a_buffer_that_caches_hold(self):
-        small = run(*self.arguments, "--buffer", "1")
+        arguments = instead(self.arguments, "--buffer", "1")
+        small = run(*arguments)
         says = "is smaller than four times the caches" in small.stdout
-        self.assertEqual(says, json.loads(run(*self.arguments, "--buffer", "1", "--json").stdout)["read_from_cache"])
+        self.assertEqual(says, json.loads(run(*arguments, "--json").stdout)["read_from_cache"])
         sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
         if max([int(size.read_text().rstrip("KM\n")) for size in sizes], default=0) > 256:  # KB
             self.assertTrue(says)

@@ -18,6 +18,18 @@ def run(*arguments, environment=None, code=0):
     return result
 
 
+def instead(arguments, *others):
+    """The arguments, with others in place of those of the same options: none may be given twice."""
+    kept, rest = [], list(arguments)
+    while rest:
+        option = [rest.pop(0)]
+        if rest and not str(rest[0]).startswith("--"):
+            option.append(rest.pop(0))
+        if option[0] not in others:
+            kept += option
+    return [*kept, *others]
+
+
 def run_on_terminal(*arguments, environment=None):
     """The program's output on a pseudo-terminal."""
     main, side = pty.openpty()
@@ -71,7 +83,7 @@ class Common:
     def test_errors_are_one_line(self):
         for wrong in (["--no_such_option"], ["stray"], ["--threads", "-1"], ["--threads", "two"],
                       ["--threads", "9" * 30], ["--threads", "2.5"], ["--threads=x"], ["--model"], *self.wrong):
-            arguments = [*self.arguments, *wrong] if wrong != ["--model"] else wrong
+            arguments = instead(self.arguments, *wrong) if wrong != ["--model"] else wrong
             result = run(*arguments, code=2)
             self.assertEqual(result.stdout, "", wrong)
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
@@ -80,6 +92,21 @@ class Common:
                 self.assertIn(wrong[0].strip("-s"), result.stderr)
             if wrong[0].startswith("--threads"):
                 self.assertRegex(result.stderr, r"--threads: expected .*, got ", wrong)
+
+    def test_options_given_twice(self):
+        for options in (("--threads", "1"), ("--json",)):
+            self.refused(*self.arguments, *options, *options, expected=f"{options[0]}: expected once, got it 2 times")
+
+    def test_no_name_of_a_model(self):
+        if self.uses_model:
+            self.refused("--model", "", expected="--model: expected a file or a folder, got an empty name")
+
+    def test_numbers_of_the_wrong_kind(self):
+        """The message names what the option takes, whatever was given instead."""
+        for value in ("nan", "two", "2.5", "9" * 30):
+            self.refused(*self.arguments, "--threads", value,
+                         expected=f"--threads: expected a whole number in its range, got '{value}'")
+        self.refused(*self.arguments, "--json=7", expected="--json: expected true or false, got '7'")
 
     def refused(self, *arguments, expected):
         """A request that makes no sense: nothing is done, and the message says what was expected."""

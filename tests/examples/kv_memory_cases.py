@@ -130,6 +130,14 @@ class Kv_memory(Common, unittest.TestCase):
                     self.assertEqual((result.stdout, len(result.stderr.splitlines())), ("", 1), result.stderr)
                     self.assertIn("cathedral.gguf", result.stderr)
 
+    def test_as_many_layers_as_the_file_says(self):
+        many = {"block_count": 1_000_001, "embedding_length": 96, "attention__head_count": 6}
+        with tempfile.TemporaryDirectory() as folder:
+            errors = run("--model", self.header(folder, **many), code=1).stderr
+            self.assertIn("cathedral.block_count: expected 1 to 1000000, got 1000001", errors)
+            path = self.header(folder, **{**many, "block_count": 1_000_000})
+            self.assertEqual(json.loads(run("--model", path, "--json").stdout)["n_layer"], 1_000_000)
+
     def test_weights_are_not_needed(self):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(DATA / "tiny" / "qwen3" / "config.json", folder)
