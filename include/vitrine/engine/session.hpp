@@ -36,7 +36,7 @@ struct SessionOptions {
   // Tokens the session can hold; 0: what the model was trained for, at most 4096. More than it was trained for is
   // computed as it stands, with rotations that the model has never seen: the text is likely to get worse.
   std::int64_t n_context = 0;
-  int n_threads = 0;           // 0: as many as this process may use
+  int n_threads = 0;                         // 0: as many as this process may use
   Crowding crowding = Crowding::step_aside;  // fewer for a while when other programs want the processors too
   DType kv_type = DType::f16;                // element type of the KV cache: f32, f16 or bf16
   std::int64_t chunk = 256;                  // prompt tokens per pass; changes speed and scratch memory, never a result
