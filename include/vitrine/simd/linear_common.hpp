@@ -14,7 +14,7 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace linear_detail {
 
-inline constexpr std::int64_t prefetch_bytes = 4096;  // how far ahead of the reading a one-token kernel fetches
+inline constexpr std::int64_t prefetch_bytes = 8192;  // how far ahead of the reading a one-token kernel fetches
 inline constexpr std::int64_t stretch = 768;          // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;      // tokens between two unpackings of a stretch
 
