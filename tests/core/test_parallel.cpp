@@ -258,6 +258,11 @@ TEST_CASE("threads: a team may move between regions") {
   third = std::move(second);  // the two threads of the old team end here
   CHECK(third.n_threads() == 3);
   CHECK(works(third));
+  Team left(2);
+  const Team taken(std::move(left));
+  CHECK(taken.n_threads() == 2);
+  CHECK_THROWS_AS(left.n_threads(), Error);
+  CHECK_THROWS_AS(left.run([](Worker&) {}), Error);
 }
 
 TEST_CASE("threads: a team of none or of too many is refused with the number") {

@@ -132,10 +132,10 @@ VITRINE_INLINE Team::Team(int n_threads, Crowding crowding) {
 VITRINE_INLINE Team::~Team() = default;
 VITRINE_INLINE Team::Team(Team&&) noexcept = default;
 VITRINE_INLINE Team& Team::operator=(Team&&) noexcept = default;
-VITRINE_INLINE int Team::n_threads() const { return impl_->size.most(); }
+VITRINE_INLINE int Team::n_threads() const { return owned(impl_.get(), "team").size.most(); }
 
 VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context) {
-  auto& shared = impl_->shared;
+  auto& shared = owned(impl_.get(), "team").shared;
   const bool adapts = impl_->crowding == Crowding::step_aside && impl_->size.most() > 1;
   const int n_threads = adapts ? impl_->size.begin() : impl_->size.most();
   shared.stopped = false;
