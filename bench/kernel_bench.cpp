@@ -1,13 +1,13 @@
 // The kernels of linear layers one by one, with Google Benchmark: every weight type x instruction set x shape.
 //
-//   decode/q4_1/avx2/4096x4096/1      one token, one thread: reads the weights once, GB/s of them
-//   prefill/q4_1/avx2/4096x4096/2     512 tokens, two threads: operations per second, a multiply-add being two
+//   decode/Q4_1/avx2/4096x4096/1      one token, one thread: reads the weights once, GB/s of them
+//   prefill/Q4_1/avx2/4096x4096/2     512 tokens, two threads: operations per second, a multiply-add being two
 //
-// "memory" shapes take 128 MB, more than a cache's share; the others are those of small and of 7B models. Weights are
-// arbitrary bits. Options are Google Benchmark's: --benchmark_filter=decode/.*/avx512vnni, --benchmark_format=json, ...
+// The tallest shape of each type takes 128 MB, so that it comes from memory; the others are those of small and of 7B
+// models. Weights are arbitrary bits. Options are Google Benchmark's: --benchmark_filter=decode/.*/avx512vnni, --benchmark_format=json, ...
 #include <benchmark/benchmark.h>
 
-#include <cstring>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,11 +29,8 @@ PackedMatrix any_weights(DType type, Shape shape) {
   std::vector<std::byte> rows(w.row_bytes() * std::size_t(panel_rows));
   std::uint32_t state = 1;
   for (auto& byte : rows) byte = std::byte(((state = state * 1664525u + 1013904223u) >> 24) & 0x37u);
-  const std::vector<std::int64_t> same_rows = [&] {
-    std::vector<std::int64_t> order(std::size_t(shape.n_rows));
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = std::int64_t(i) % panel_rows;
-    return order;
-  }();
+  std::vector<std::int64_t> same_rows(std::size_t(shape.n_rows));  // every panel is the first one again
+  for (std::size_t i = 0; i < same_rows.size(); ++i) same_rows[i] = std::int64_t(i) % panel_rows;
   w.pack_panels(0, w.n_panels(), rows.data(), same_rows.data());
   return w;
 }
