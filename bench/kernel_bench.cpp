@@ -4,7 +4,8 @@
 //   prefill/Q4_1/avx2/4096x4096/2     512 tokens, two threads: operations per second, a multiply-add being two
 //
 // The tallest shape of each type takes 128 MB, so that it comes from memory; the others are those of small and of 7B
-// models. Weights are arbitrary bits. Options are Google Benchmark's: --benchmark_filter=decode/.*/avx512vnni, --benchmark_format=json, ...
+// models. Weights are arbitrary bits. Options are Google Benchmark's: --benchmark_filter=decode/.*/avx512vnni,
+// --benchmark_format=json, ...
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
