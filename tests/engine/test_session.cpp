@@ -313,22 +313,21 @@ TEST_CASE("a batch that contradicts itself, the model or its memory is refused b
   Team team(1);
   const auto refuses = [&](std::vector<Token> ids, SequenceSlice slice, std::vector<std::int64_t> rows,
                            const std::string& named) {
-    if (slice.layout) slice.blocks = cache.blocks();
     const auto error = error_of([&] {
       transformer.forward(team, kernels(), {ids, {&slice, 1}, rows}, scratch, logits.view(), nullptr, {});
     });
     CHECK(error.kind() == ErrorKind::bad_argument);
     CHECK_THAT(error.what(), Contains(named));
   };
-  const auto* layout = &cache.layout();
-  refuses({1, 2, 3, 4, 5}, {layout, nullptr, 0, 0, 5}, {4}, "1 to 4");
-  refuses({1, 384}, {layout, nullptr, 0, 0, 2}, {1}, "index 1");
-  refuses({1, 2}, {layout, nullptr, 0, 0, 1}, {1}, "cover 2");
-  refuses({1, 2}, {layout, nullptr, 0, 1, 1}, {1}, "rows from 0");
-  refuses({1, 2}, {layout, nullptr, 63, 0, 2}, {1}, "below 64");
-  refuses({1, 2}, {layout, nullptr, 0, 0, 2}, {2}, "0 to 1");
-  refuses({1, 2}, {layout, nullptr, 0, 0, 2}, {0, 1}, "[2, 384]");
-  refuses({1, 2}, {nullptr, nullptr, 0, 0, 2}, {1}, "cache");
+  const auto* of_cache = &cache.tables();
+  refuses({1, 2, 3, 4, 5}, {of_cache, 0, 0, 5}, {4}, "1 to 4");
+  refuses({1, 384}, {of_cache, 0, 0, 2}, {1}, "index 1");
+  refuses({1, 2}, {of_cache, 0, 0, 1}, {1}, "cover 2");
+  refuses({1, 2}, {of_cache, 0, 1, 1}, {1}, "rows from 0");
+  refuses({1, 2}, {of_cache, 63, 0, 2}, {1}, "below 64");
+  refuses({1, 2}, {of_cache, 0, 0, 2}, {2}, "0 to 1");
+  refuses({1, 2}, {of_cache, 0, 0, 2}, {0, 1}, "[2, 384]");
+  refuses({1, 2}, {nullptr, 0, 0, 2}, {1}, "cache");
 }
 
 TEST_CASE("a call during another call of the same session is refused and undoes nothing else") {

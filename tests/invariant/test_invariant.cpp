@@ -8,6 +8,7 @@
 
 #include "support/bits.hpp"
 #include "vitrine/cache/contiguous.hpp"
+#include "vitrine/cache/paged.hpp"
 
 using namespace support;
 
@@ -149,9 +150,10 @@ TEST_CASE("trace: being watched changes nothing") {
   CHECK(first_difference(plain, traced) == -1);
 }
 
-TEST_CASE("batch: sequences in one pass get the bits that each gets alone") {
+TEST_CASE("batch: sequences in one pass get the bits that each gets alone, whoever keeps their keys and values") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  const bool paged = GENERATE(false, true);
+  INFO(tiny.path << (paged ? ", paged" : ", contiguous"));
   const auto shared = model(data(tiny.path));
   const auto& transformer = shared->transformer();
   const auto all = prompt_for(shared);
@@ -160,15 +162,21 @@ TEST_CASE("batch: sequences in one pass get the bits that each gets alone") {
                                                    {all.begin() + 5, all.begin() + 8},
                                                    {all.begin(), all.end()},
                                                    {all.begin() + 20, all.begin() + 21}};
-  std::vector<ContiguousCache> caches;
+  std::vector<ContiguousCache> contiguous;
+  std::vector<PagedCache> pages;
+  const auto pool = std::make_shared<BlockPool>(transformer.kv_layout(tiny.kv_type), 4);
   std::vector<SequenceSlice> slices;
   std::vector<Token> batch_tokens;
   std::vector<std::int64_t> last_rows;
-  caches.reserve(prompts.size());
+  contiguous.reserve(prompts.size());
+  pages.reserve(prompts.size());
   for (const auto& prompt : prompts) {
-    caches.emplace_back(transformer.kv_layout(tiny.kv_type), 64);
-    slices.push_back({&caches.back().layout(), caches.back().blocks(), 0, std::int64_t(batch_tokens.size()),
-                      std::int64_t(prompt.size())});
+    if (paged)
+      pages.emplace_back(pool, 64).prepare(std::int64_t(prompt.size()));
+    else
+      contiguous.emplace_back(transformer.kv_layout(tiny.kv_type), 64);
+    const auto& tables = paged ? pages.back().tables() : contiguous.back().tables();
+    slices.push_back({&tables, 0, std::int64_t(batch_tokens.size()), std::int64_t(prompt.size())});
     batch_tokens.insert(batch_tokens.end(), prompt.begin(), prompt.end());
     last_rows.push_back(std::int64_t(batch_tokens.size()) - 1);
   }

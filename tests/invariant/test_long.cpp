@@ -144,7 +144,7 @@ TEST_CASE("long: several threads decode one token span by span, one thread does 
     Tensor<float, 2> logits({1, shared->config().n_vocab});
     Team team(n_threads);
     const auto pass = [&](std::int64_t pos0, std::int64_t n) {
-      const SequenceSlice slice{&cache.layout(), cache.blocks(), pos0, 0, n};
+      const SequenceSlice slice{&cache.tables(), pos0, 0, n};
       const std::vector<SequenceSlice> slices = {slice};
       const std::vector<std::int64_t> rows = {n - 1};
       const auto part = std::span(prompt).subspan(std::size_t(pos0), std::size_t(n));

@@ -24,7 +24,8 @@ enum class ErrorKind {
   numeric_failure,  // NaN or infinity in the logits, or no admissible token
   cancelled,        // the caller's stop token asked to end; what was being done is undone
   io,               // the operating system refused: file missing, map failed
-  out_of_memory     // an allocation was refused; the message says how many bytes
+  out_of_memory,    // an allocation was refused; the message says how many bytes
+  out_of_blocks     // a pool of KV blocks, shared by several sequences, has too few left
 };
 
 class Error : public std::runtime_error {

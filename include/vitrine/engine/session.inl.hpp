@@ -96,7 +96,8 @@ struct Session::Impl {
   bool pass(std::int64_t n, std::int64_t n_logits, const std::stop_token& stop) {
     const parallel_detail::DefaultFloatEnvironment environment;  // a host that traps on NaN still gets an Error
     const auto pos0 = cache.length();
-    const SequenceSlice slice{&cache.layout(), cache.blocks(), pos0, 0, n};
+    cache.prepare(n);
+    const SequenceSlice slice{&cache.tables(), pos0, 0, n};
     std::int64_t rows[session_detail::max_logit_rows];
     for (std::int64_t i = 0; i < n_logits; ++i) rows[i] = n - n_logits + i;
     const Batch batch{

@@ -72,12 +72,11 @@ VITRINE_INLINE void attend(const Pass& pass, const BlockShape& shape, std::int64
   };
   const auto v = pass.rows(pass.scratch.v), mixed = pass.rows(pass.scratch.mixed);
   for (const auto& slice : pass.slices)
-    store_kv(worker, pass.kernels, slice.layout->view(layer, slice.blocks), slice.pos0, rows_of(pass.k, slice),
-             rows_of(v, slice));
+    store_kv(worker, pass.kernels, slice.cache->view(layer), slice.pos0, rows_of(pass.k, slice), rows_of(v, slice));
   worker.sync();
   for (const auto& slice : pass.slices)
-    attention(worker, pass.kernels, shape.attention, rows_of(pass.q, slice), slice.layout->view(layer, slice.blocks),
-              slice.pos0, rows_of(mixed, slice), pass.scratch.attention);
+    attention(worker, pass.kernels, shape.attention, rows_of(pass.q, slice), slice.cache->view(layer), slice.pos0,
+              rows_of(mixed, slice), pass.scratch.attention);
   worker.sync();
   pass.show("5/9 attention", "attention", layer, mixed, "n_head * head_dim");
 }

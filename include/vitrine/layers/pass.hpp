@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vitrine/cache/kv_layout.hpp"
+#include "vitrine/cache/kv_tables.hpp"
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/parallel.hpp"
 #include "vitrine/core/tensor.hpp"
@@ -24,8 +24,7 @@ VITRINE_NAMESPACE_BEGIN
 // Consecutive tokens of one sequence: rows [first_row, first_row + n_rows) of the pass, at positions pos0, pos0 + 1,
 // ...
 struct SequenceSlice {
-  const KvLayout* layout = nullptr;
-  std::byte* const* blocks = nullptr;  // of the sequence's cache, with room for pos0 + n_rows tokens
+  const KvTables* cache = nullptr;  // of the sequence's cache, prepared for n_rows tokens behind pos0
   std::int64_t pos0 = 0, first_row = 0, n_rows = 0;
 };
 

@@ -53,8 +53,9 @@ VITRINE_INLINE void Transformer::check_batch(const Batch& batch, const PassScrat
   for (const auto& slice : batch.slices) {
     check(slice.first_row == next_row && slice.n_rows >= 1, bad, "slice: expected rows from ", next_row, " on, got ",
           slice.n_rows, " from ", slice.first_row);
-    check(slice.layout != nullptr && slice.blocks != nullptr && slice.layout->n_layer == config_.n_layer &&
-              slice.layout->n_kv_head == config_.n_kv_head && slice.layout->head_dim == config_.head_dim,
+    check(slice.cache != nullptr && slice.cache->layout().n_layer == config_.n_layer &&
+              slice.cache->layout().n_kv_head == config_.n_kv_head &&
+              slice.cache->layout().head_dim == config_.head_dim,
           bad, "slice: expected a cache of this model's shape");
     check(slice.pos0 >= 0 && slice.pos0 + slice.n_rows <= scratch.max_context, bad, "slice: expected positions below ",
           scratch.max_context, ", got ", slice.n_rows, " from ", slice.pos0);
