@@ -49,6 +49,8 @@ TEST_CASE("every call on a session that was moved from is refused") {
       [&] { first.options(); },
       [&] { first.isa(); },
       [&] { first.kv_bytes(); },
+      [&] { first.cache(); },
+      [&] { first.fork(); },
       [&] { first.n_passes(); },
       [&] { first.n_pass_tokens(); },
       [&] { generation.next(); },

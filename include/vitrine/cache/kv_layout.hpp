@@ -21,6 +21,8 @@ struct KvLayout {
   DType type = DType::f16;  // of K and V: f32, f16 or bf16
   std::int64_t n_layer = 0, n_kv_head = 0, head_dim = 0;
 
+  friend bool operator==(const KvLayout&, const KvLayout&) = default;
+
   // Bytes of K (or of V) of one layer in one block.
   std::size_t part_bytes() const {
     return std::size_t(n_kv_head * kv_block_tokens * head_dim) * dtype_info(type).block_bytes;

@@ -22,6 +22,7 @@
 #include <span>
 #include <stop_token>
 
+#include "vitrine/cache/any_cache.hpp"
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/parallel.hpp"
 #include "vitrine/core/progress.hpp"
@@ -39,6 +40,8 @@ struct SessionOptions {
   int n_threads = 0;                         // 0: as many as this process may use
   Crowding crowding = Crowding::step_aside;  // fewer for a while when other programs want the processors too
   DType kv_type = DType::f16;                // element type of the KV cache: f32, f16 or bf16
+  CacheKind cache = CacheKind::contiguous;   // where K and V are kept: changes memory, never a result
+  std::shared_ptr<BlockPool> pool{};         // paged: the pool to take blocks from; none: one for this and its forks
   std::int64_t chunk = 256;                  // prompt tokens per pass; changes speed and scratch memory, never a result
   bool use_cache = true;     // false: every step computes the whole sequence anew, to see what the cache is good for
   std::optional<Isa> isa{};  // kernels to use; none: the best there are, see simd/dispatch.hpp
@@ -68,9 +71,14 @@ class Session {
   void prefill_logits(std::span<const Token> tokens, const LogitsObserver& see, const std::stop_token& stop = {},
                       const Progress& progress = {});
 
-  // Keeps the first n_tokens. Throws Error::bad_argument unless 0 <= n_tokens <= length().
+  // Keeps the first n_tokens. Throws Error::bad_argument unless 0 <= n_tokens <= length(). A ring can go back by at least
+  // `chunk` tokens; further back, where it has overwritten keys, the next call computes all tokens anew.
   void truncate(std::int64_t n_tokens);
   void reset() { truncate(0); }
+
+  // A second session with the same tokens, options and model, to go on in another way. Paged: shares all blocks, and
+  // who writes into a shared one copies it first; other kinds copy K and V. Throws Error::out_of_memory.
+  Session fork() const;
 
   std::span<const Token> tokens() const;  // the sequence so far
   std::int64_t length() const { return std::int64_t(tokens().size()); }
@@ -78,12 +86,14 @@ class Session {
   const Model& model() const;
   const SessionOptions& options() const;  // with the defaults filled in
   const char* isa() const;                // name of the kernels in use
-  std::size_t kv_bytes() const;           // reserved for K and V
-  std::int64_t n_passes() const;          // forward passes run so far
-  std::int64_t n_pass_tokens() const;     // tokens computed in them: with a cache, each position once
+  std::size_t kv_bytes() const;           // reserved for K and V; of shared blocks, too
+  const AnyCache& cache() const;
+  std::int64_t n_passes() const;       // forward passes run so far
+  std::int64_t n_pass_tokens() const;  // tokens computed in them: with a cache, each position once
 
  private:
   struct Impl;
+  Session();  // as if moved from
   Impl& impl() const;
   std::unique_ptr<Impl> impl_;
 };

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "vitrine/cache/contiguous.hpp"
 #include "vitrine/engine/available_memory.hpp"
 #include "vitrine/engine/session.hpp"
 #include "vitrine/ops/elementwise.hpp"
@@ -33,13 +32,22 @@ class InUse {
   std::atomic<bool>& flag_;
 };
 
-VITRINE_INLINE ContiguousCache make_cache(const KvLayout& layout, std::int64_t n_context) {
+VITRINE_INLINE AnyCache make_cache(const Transformer& transformer, const SessionOptions& options) {
+  const auto layout = transformer.kv_layout(options.kv_type);
+  const auto n_context = options.n_context;
   layout.check_type();
+  if (options.cache == CacheKind::paged) {
+    check(!options.pool || options.pool->layout() == layout, ErrorKind::bad_argument,
+          "pool: expected blocks of this model's shape and of kv_type ", dtype_info(options.kv_type).name);
+    return PagedCache(options.pool ? options.pool : std::make_shared<BlockPool>(layout), n_context);
+  }
+  check(!options.pool, ErrorKind::bad_argument, "pool: expected none for a cache that is not paged");
   const auto wanted = std::size_t(KvLayout::blocks_for(n_context)) * layout.block_bytes();
   const auto available = available_memory();
   check(available == 0 || wanted <= available, ErrorKind::out_of_memory, "a KV cache for n_context = ", n_context,
         " needs ", wanted, " bytes, ", available,
         " are available; n_context <= ", std::int64_t(available / layout.block_bytes()) * kv_block_tokens, " fits");
+  if (options.cache == CacheKind::ring) return RingCache(layout, transformer.kv_reach(), n_context, options.chunk);
   return ContiguousCache(layout, n_context);
 }
 
@@ -50,6 +58,8 @@ VITRINE_INLINE SessionOptions with_defaults(SessionOptions options, const ModelC
   check(options.chunk >= 1, ErrorKind::bad_argument, "chunk: expected at least 1 token, got ", options.chunk);
   check(options.n_threads >= 0 && options.n_threads <= max_threads, ErrorKind::bad_argument,
         "n_threads: expected 1 to ", max_threads, ", or 0 for all, got ", options.n_threads);
+  check(options.cache >= CacheKind::contiguous && options.cache <= CacheKind::ring, ErrorKind::bad_argument,
+        "cache: expected contiguous, paged or ring, got CacheKind(", int(options.cache), ")");
   if (options.n_context == 0) options.n_context = (std::min)(config.n_context, default_context);
   if (options.n_threads == 0) options.n_threads = available_threads();
   options.chunk = (std::min)(options.chunk, options.n_context);
@@ -63,7 +73,7 @@ struct Session::Impl {
   SessionOptions options;
   const KernelTable& kernels;
   Team team;
-  ContiguousCache cache;
+  AnyCache cache;
   PassScratch scratch;
   Tensor<float, 2> logits;    // [1 or max_logit_rows, n_vocab]
   std::vector<Token> tokens;  // the sequence; its K and V are in the cache, unless use_cache is off
@@ -75,10 +85,23 @@ struct Session::Impl {
         options(session_detail::with_defaults(std::move(wanted), model->config())),
         kernels(options.isa ? vitrine::kernels(*options.isa) : vitrine::kernels()),
         team(options.n_threads, options.crowding),
-        cache(session_detail::make_cache(model->transformer().kv_layout(options.kv_type), options.n_context)),
+        cache(session_detail::make_cache(model->transformer(), options)),
         scratch(model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads)),
         logits({1, model->config().n_vocab}) {
     tokens.reserve(std::size_t(options.n_context));
+  }
+
+  // A fork: the same tokens, with threads and memory of its own.
+  Impl(const Impl& other)
+      : model(other.model),
+        options(other.options),
+        kernels(other.kernels),
+        team(options.n_threads, options.crowding),
+        cache(other.cache.fork()),
+        scratch(model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads)),
+        logits({1, model->config().n_vocab}) {
+    tokens.reserve(std::size_t(options.n_context));
+    tokens = other.tokens;
   }
 
   void check_new(std::span<const Token> more) const {
@@ -133,7 +156,7 @@ struct Session::Impl {
       }
     } catch (...) {
       tokens.resize(n_before);
-      cache.truncate((std::min)(cache.length(), std::int64_t(n_before)));
+      cache.truncate_or_empty((std::min)(cache.length(), std::int64_t(n_before)));  // emptied: computed again next time
       throw;
     }
   }
@@ -147,6 +170,7 @@ VITRINE_INLINE Session::Session(std::shared_ptr<const Model> model, SessionOptio
   impl_ = naming_memory(make, "a session with n_context = ", options.n_context, ", chunk = ", options.chunk,
                         ", n_threads = ", options.n_threads);
 }
+VITRINE_INLINE Session::Session() = default;
 VITRINE_INLINE Session::~Session() = default;
 VITRINE_INLINE Session::Session(Session&&) noexcept = default;
 VITRINE_INLINE Session& Session::operator=(Session&&) noexcept = default;
@@ -193,7 +217,15 @@ VITRINE_INLINE void Session::truncate(std::int64_t n_tokens) {
   check(n_tokens >= 0 && n_tokens <= length(), ErrorKind::bad_argument, "truncate: expected 0 to ", length(),
         " tokens, got ", n_tokens);
   impl().tokens.resize(std::size_t(n_tokens));
-  impl().cache.truncate((std::min)(impl().cache.length(), n_tokens));
+  impl().cache.truncate_or_empty((std::min)(impl().cache.length(), n_tokens));
+}
+
+VITRINE_INLINE Session Session::fork() const {
+  const session_detail::InUse in_use(impl().in_use);
+  const auto copy = [&] { return std::make_unique<Impl>(std::as_const(impl())); };
+  Session other;
+  other.impl_ = naming_memory(copy, "a fork of a session with ", counted(length(), "token"));
+  return other;
 }
 
 VITRINE_INLINE std::span<const Token> Session::tokens() const { return impl().tokens; }
@@ -202,6 +234,7 @@ VITRINE_INLINE const Model& Session::model() const { return *impl().model; }
 VITRINE_INLINE const SessionOptions& Session::options() const { return impl().options; }
 VITRINE_INLINE const char* Session::isa() const { return impl().kernels.name; }
 VITRINE_INLINE std::size_t Session::kv_bytes() const { return impl().cache.bytes(); }
+VITRINE_INLINE const AnyCache& Session::cache() const { return impl().cache; }
 VITRINE_INLINE std::int64_t Session::n_passes() const { return impl().n_passes; }
 VITRINE_INLINE std::int64_t Session::n_pass_tokens() const { return impl().n_pass_tokens; }
 

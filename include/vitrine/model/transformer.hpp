@@ -21,6 +21,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "vitrine/cache/ring.hpp"
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/parallel.hpp"
 #include "vitrine/core/token.hpp"
@@ -47,6 +48,7 @@ class Transformer {
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }
   KvLayout kv_layout(DType type) const { return {type, config_.n_layer, config_.n_kv_head, config_.head_dim}; }
+  std::vector<KvReach> kv_reach() const;  // [n_layer] which keys each layer looks at
 
   // Memory for passes of up to max_tokens tokens at positions below max_context.
   PassScratch make_scratch(std::int64_t max_tokens, std::int64_t max_context, int n_threads) const;

@@ -118,6 +118,12 @@ VITRINE_INLINE Transformer::Transformer(LoadedModel loaded)
   for (const auto& rope : config_.rope) inverse_frequencies_.push_back(inverse_frequencies(rope, config_.head_dim));
 }
 
+VITRINE_INLINE std::vector<KvReach> Transformer::kv_reach() const {
+  std::vector<KvReach> result;
+  for (const auto& shape : shapes_) result.push_back({shape.attention.window, 0});
+  return result;
+}
+
 VITRINE_INLINE BlockShape Transformer::block_shape(const LayerConfig& layer) const {
   const AttentionShape attention{config_.n_head, config_.n_kv_head, config_.head_dim, layer.window,
                                  config_.attention_scale};
