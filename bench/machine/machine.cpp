@@ -24,8 +24,10 @@ using Clock = std::chrono::steady_clock;
 const PeakLoops& loops_of(vitrine::Isa isa) {
   switch (isa) {
     case vitrine::Isa::avx2: return peak_loops_avx2();
+    case vitrine::Isa::avxvnni: return peak_loops_avxvnni();
     case vitrine::Isa::avx512: return peak_loops_avx512();
     case vitrine::Isa::avx512vnni: return peak_loops_avx512vnni();
+    case vitrine::Isa::avx512amx: return peak_loops_avx512amx();
     default: return peak_loops_scalar();
   }
 }

@@ -27,6 +27,9 @@ using Floats = __m128;
 #if defined(__AVX512VNNI__)
 #define PEAK_DOT "vpdpbusd %1, %2, %0"
 #define PEAK_DOT_NAME "vpdpbusd"
+#elif defined(__AVXVNNI__)
+#define PEAK_DOT "%{vex%} vpdpbusd %1, %2, %0"
+#define PEAK_DOT_NAME "vpdpbusd"
 #elif defined(__AVX2__)
 #define PEAK_DOT "vpmaddubsw %1, %2, %0"
 #define PEAK_DOT_NAME "vpmaddubsw"

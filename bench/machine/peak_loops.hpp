@@ -25,7 +25,9 @@ struct PeakLoops {
 
 const PeakLoops& peak_loops_scalar();
 const PeakLoops& peak_loops_avx2();
+const PeakLoops& peak_loops_avxvnni();
 const PeakLoops& peak_loops_avx512();
 const PeakLoops& peak_loops_avx512vnni();
+const PeakLoops& peak_loops_avx512amx();
 
 }  // namespace bench

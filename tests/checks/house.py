@@ -114,7 +114,7 @@ PLACES = [
     (r"\bxsimd\b", r"simd/lanes\w*\.hpp", "xsimd belongs into simd/lanes"),
     (r"\b__(AVX|SSE|FMA|F16C|BMI|ARM)\w*", r"simd/(lanes\w*|isa)\.hpp|core/config\.hpp",
      "conditionals on the instruction set belong into simd/lanes and simd/isa"),
-    (r"\bVITRINE_ISA_LEVEL\w*", r"simd/(lanes\w*|isa)\.hpp",
+    (r"\bVITRINE_ISA_(LEVEL|DOTS)\w*", r"simd/(lanes\w*|isa)\.hpp",
      "what depends on the instruction set belongs into simd/lanes"),
     (r"\b__builtin_ia32_(?!pause\b)\w+", r"simd/lanes\w*\.hpp", "intrinsics belong into simd/lanes"),
     (r"\b__builtin_ia32_pause\b", r"core/signal\.hpp", "waiting threads' pause belongs into core/signal"),

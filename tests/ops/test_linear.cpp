@@ -95,9 +95,9 @@ TEST_CASE("linear layers of any shape and number of threads give the bits of the
     lengths.push_back(block == 1 ? 1000 : 2080 / block * block + block);  // several stretches
     for (const std::int64_t n_cols : lengths)
       for (const std::int64_t n_rows : {1, 16, 100}) {
-        const Case c = make_case(type, n_rows, n_cols, 11, false);
+        const Case c = make_case(type, n_rows, n_cols, 19, false);
         for (const Isa isa : available_isas())
-          for (const std::int64_t n_tokens : {1, 2, 11})
+          for (const std::int64_t n_tokens : {1, 2, 11, 19})
             for (const int n_threads : {1, 2, 3}) {
               CAPTURE(dtype_info(type).name, isa_name(isa), n_rows, n_cols, n_tokens, n_threads);
               REQUIRE(equals_wanted(c, run(c, isa, n_tokens, n_threads)));
@@ -109,9 +109,9 @@ TEST_CASE("linear layers of any shape and number of threads give the bits of the
 TEST_CASE("extreme weights and activations neither saturate nor overflow") {
   for (const DType type : all_types) {
     const std::int64_t block = dtype_info(type).block_len;
-    const Case c = make_case(type, 48, block == 1 ? 64 : 4 * block, 9, true);
+    const Case c = make_case(type, 48, block == 1 ? 64 : 4 * block, 17, true);
     for (const Isa isa : available_isas())
-      for (const std::int64_t n_tokens : {1, 9}) {
+      for (const std::int64_t n_tokens : {1, 9, 17}) {
         CAPTURE(dtype_info(type).name, isa_name(isa), n_tokens);
         CHECK(equals_wanted(c, run(c, isa, n_tokens, 1)));
       }
@@ -172,7 +172,7 @@ TEST_CASE("any range of panels computes its own rows and no others") {
             job.y = y.data();
             job.y_stride = c.n_rows;
             const LinearForms& forms = linear_forms(kernels(isa).linear, type);
-            (n_tokens == 1 ? forms.one_token : forms.many_tokens)(job, first, last);
+            forms.best(n_tokens)(job, first, last);
             CAPTURE(dtype_info(type).name, isa_name(isa), n_tokens, first, last);
             for (std::int64_t t = 0; t < n_tokens; ++t)
               for (std::int64_t r = 0; r < c.n_rows; ++r) {

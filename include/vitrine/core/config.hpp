@@ -33,6 +33,8 @@
 #define VITRINE_FLAGS_ISA avx512vnni
 #elif defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define VITRINE_FLAGS_ISA avx512
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__) && defined(__AVXVNNI__)
+#define VITRINE_FLAGS_ISA avxvnni
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define VITRINE_FLAGS_ISA avx2
 #else

@@ -114,7 +114,7 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
   job.bias = options.bias;
   job.add = options.add;
   const LinearForms& forms = linear_forms(table.linear, w.type());
-  const LinearKernel kernel = job.n_tokens == 1 ? forms.one_token : forms.many_tokens;
+  const LinearKernel kernel = forms.best(job.n_tokens);
   const std::int64_t chunk = panels_per_chunk(w, job.n_tokens, worker.n_threads());
   const Worker::Range own = worker.share(w.n_panels(), chunk);
   job.fetch_end = w.panel(own.end);

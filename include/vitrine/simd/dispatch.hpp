@@ -1,7 +1,8 @@
 // Chooses the kernels: the widest instruction set that the CPU and the operating system both support.
 //
-// The environment variable VITRINE_ISA (scalar, avx2, avx512, avx512vnni) forces one. Results do not depend on the
-// choice, not by one bit. In header-only mode there is one table, for the including unit's own flags.
+// The environment variable VITRINE_ISA (scalar, avx2, avxvnni, avx512, avx512vnni, avx512amx) forces one. Results do
+// not depend on the choice, not by one bit. In header-only mode there is one table, for the including unit's own flags,
+// and never that of AMX.
 #pragma once
 
 #include <vector>

@@ -28,26 +28,34 @@ const KernelTable& kernel_table();
 namespace avx2 {
 const KernelTable& kernel_table();
 }
+namespace avxvnni {
+const KernelTable& kernel_table();
+}
 namespace avx512 {
 const KernelTable& kernel_table();
 }
 namespace avx512vnni {
 const KernelTable& kernel_table();
 }
+namespace avx512amx {
+const KernelTable& kernel_table();
+}
 #endif
 
 namespace dispatch_detail {
 
-inline constexpr Isa all_isas[] = {Isa::scalar, Isa::avx2, Isa::avx512, Isa::avx512vnni};
-inline constexpr const char* isa_names = "scalar, avx2, avx512 or avx512vnni";
+inline constexpr Isa all_isas[] = {Isa::scalar, Isa::avx2, Isa::avxvnni, Isa::avx512, Isa::avx512vnni, Isa::avx512amx};
+inline constexpr const char* isa_names = "scalar, avx2, avxvnni, avx512, avx512vnni or avx512amx";
 
 VITRINE_INLINE bool cpu_has(Isa isa) {
   static const cpu_detail::CpuFeatures features = cpu_detail::probe_cpu();
   switch (isa) {
     case Isa::scalar: return true;
     case Isa::avx2: return features.avx2;
+    case Isa::avxvnni: return features.avxvnni;
     case Isa::avx512: return features.avx512;
     case Isa::avx512vnni: return features.avx512vnni;
+    case Isa::avx512amx: return features.avx512amx;
   }
   return false;
 }
@@ -60,8 +68,10 @@ VITRINE_INLINE const KernelTable* built_table(Isa isa) {
   switch (isa) {
     case Isa::scalar: return &scalar::kernel_table();
     case Isa::avx2: return &avx2::kernel_table();
+    case Isa::avxvnni: return &avxvnni::kernel_table();
     case Isa::avx512: return &avx512::kernel_table();
     case Isa::avx512vnni: return &avx512vnni::kernel_table();
+    case Isa::avx512amx: return &avx512amx::kernel_table();
   }
   return nullptr;
 #endif
@@ -113,8 +123,10 @@ VITRINE_INLINE const char* isa_name(Isa isa) {
   switch (isa) {
     case Isa::scalar: return "scalar";
     case Isa::avx2: return "avx2";
+    case Isa::avxvnni: return "avxvnni";
     case Isa::avx512: return "avx512";
     case Isa::avx512vnni: return "avx512vnni";
+    case Isa::avx512amx: return "avx512amx";
   }
   return "unknown";
 }

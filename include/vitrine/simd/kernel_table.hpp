@@ -13,7 +13,7 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-enum class Isa { scalar, avx2, avx512, avx512vnni };
+enum class Isa { scalar, avx2, avxvnni, avx512, avx512vnni, avx512amx };
 
 struct KernelTable {
   const char* name;  // as in VITRINE_ISA: "scalar", "avx2", ...

@@ -1,7 +1,9 @@
-// Integer dots with AVX2: vpmaddubsw into 16-bit pairs, as many as fit, then vpmaddwd. See lanes_bytes.hpp.
+// Integer dots with 256-bit registers: vpdpbusd into 32-bit sums where the CPU has AVX-VNNI, else vpmaddubsw into
+// 16-bit pairs, as many as fit, then vpmaddwd. See lanes_bytes.hpp.
 //
-// vpmaddubsw saturates, so signed 8-bit weights go through their absolute value (128 included) with the sign moved to
-// the activation, which lies in [-127, 127]: a pair is at most 2 * 128 * 127 = 32512.
+// vpdpbusd wants unsigned weights: signed ones are offset by 128 (one exclusive-or), and the caller takes 128 * sum(x)
+// back. vpmaddubsw also saturates, so there signed 8-bit weights go through their absolute value (128 included) with
+// the sign moved to the activation, which lies in [-127, 127]: a pair is at most 2 * 128 * 127 = 32512.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +22,6 @@ struct Partial {
   __m256i lo, hi;
 };
 
-inline constexpr bool partials_are_wide = false;
-template <int bits>
-inline constexpr int partial_groups = bits == 4   ? 8
-                                      : bits == 5 ? 4
-                                      : bits == 6 ? 2
-                                                  : 1;
-template <int bits>
-inline constexpr int scratch_offset = 0;
 inline constexpr int tile_tokens = 4, tile_panels = 1, float_tile_tokens = 6, float_panels = 4;
 inline constexpr bool accumulators_in_registers = false;
 // There is room for six accumulators beside a group's one panel, but six as 3 x 2 would leave one register too few.
@@ -68,11 +62,74 @@ VITRINE_FORCE_INLINE XGroup x_group(const std::int8_t* x) {
   __builtin_memcpy(&four, x, 4);
   return {_mm256_set1_epi32(four)};
 }
+
+#if VITRINE_ISA_DOTS >= 1
+
+inline constexpr bool partials_are_wide = true;  // 32-bit sums, so that as_partial exists
+template <int bits>
+inline constexpr int partial_groups = 1 << 20;
+template <int bits>
+inline constexpr int scratch_offset = bits == 8 ? 128 : 0;
+
+template <int bits>
+VITRINE_FORCE_INLINE bytes64 to_scratch(bytes64 w) {
+  if constexpr (bits == 8) {
+    const __m256i sign = _mm256_set1_epi8(char(0x80));
+    return {_mm256_xor_si256(w.lo, sign), _mm256_xor_si256(w.hi, sign)};
+  } else {
+    return w;
+  }
+}
+template <int bits>
+VITRINE_FORCE_INLINE bytes64 dot_weights(bytes64 w) {
+  return w;
+}
+template <int bits>
+VITRINE_FORCE_INLINE Partial dot_next(Partial sum, bytes64 w, XGroup x) {
+  return {_mm256_dpbusd_avx_epi32(sum.lo, w.lo, x.v), _mm256_dpbusd_avx_epi32(sum.hi, w.hi, x.v)};
+}
+template <int bits>
+VITRINE_FORCE_INLINE Partial dot_first(bytes64 w, XGroup x) {
+  return dot_next<bits>({_mm256_setzero_si256(), _mm256_setzero_si256()}, w, x);
+}
+VITRINE_FORCE_INLINE Partial as_partial(i32x16 sum) { return {sum.lo, sum.hi}; }
+VITRINE_FORCE_INLINE i32x16 widen(Partial sum) { return {sum.lo, sum.hi}; }
+VITRINE_FORCE_INLINE i32x16 widen_scaled(Partial sum, i32x16 scale) {
+  return {_mm256_mullo_epi32(sum.lo, scale.lo), _mm256_mullo_epi32(sum.hi, scale.hi)};
+}
+template <int i>
+VITRINE_FORCE_INLINE i32x16 scale_at(bytes64 a) {
+  const __m256i mask = _mm256_set1_epi32(0xff);
+  return {_mm256_and_si256(_mm256_srli_epi32(a.lo, 8 * i), mask),
+          _mm256_and_si256(_mm256_srli_epi32(a.hi, 8 * i), mask)};
+}
+template <int i>
+VITRINE_FORCE_INLINE i32x16 signed_scale_at(bytes64 a) {
+  return {_mm256_srai_epi32(_mm256_slli_epi32(a.lo, 24 - 8 * i), 24),
+          _mm256_srai_epi32(_mm256_slli_epi32(a.hi, 24 - 8 * i), 24)};
+}
+VITRINE_FORCE_INLINE i32x16 dot_pairs(i32x16 sum, i32x16 words, const std::int16_t* pair) {
+  std::int32_t two;
+  __builtin_memcpy(&two, pair, 4);
+  const __m256i x = _mm256_set1_epi32(two);
+  return {_mm256_dpwssd_avx_epi32(sum.lo, words.lo, x), _mm256_dpwssd_avx_epi32(sum.hi, words.hi, x)};
+}
+
+#else
+
+inline constexpr bool partials_are_wide = false;
+template <int bits>
+inline constexpr int partial_groups = bits == 4   ? 8
+                                      : bits == 5 ? 4
+                                      : bits == 6 ? 2
+                                                  : 1;
+template <int bits>
+inline constexpr int scratch_offset = 0;
+
 template <int bits>
 VITRINE_FORCE_INLINE bytes64 to_scratch(bytes64 w) {
   return w;
 }
-
 struct SignedWeights {
   bytes64 magnitude, w;
 };
@@ -124,6 +181,16 @@ template <int i>
 VITRINE_FORCE_INLINE i32x16 signed_scale_at(bytes64 a) {
   return {_mm256_srai_epi16(lanes_detail::twice<i, 8>(a.lo), 8), _mm256_srai_epi16(lanes_detail::twice<i, 8>(a.hi), 8)};
 }
+VITRINE_FORCE_INLINE i32x16 dot_pairs(i32x16 sum, i32x16 words, const std::int16_t* pair) {
+  std::int32_t two;
+  __builtin_memcpy(&two, pair, 4);
+  const __m256i x = _mm256_set1_epi32(two);
+  return {_mm256_add_epi32(sum.lo, _mm256_madd_epi16(words.lo, x)),
+          _mm256_add_epi32(sum.hi, _mm256_madd_epi16(words.hi, x))};
+}
+
+#endif
+
 VITRINE_FORCE_INLINE i32x16 even_bytes(bytes64 a) {
   const __m256i mask = _mm256_set1_epi16(0xff);
   return {_mm256_and_si256(a.lo, mask), _mm256_and_si256(a.hi, mask)};
@@ -134,13 +201,6 @@ VITRINE_FORCE_INLINE i32x16 signed_even_bytes(bytes64 a) {
 }
 VITRINE_FORCE_INLINE i32x16 signed_odd_bytes(bytes64 a) {
   return {_mm256_srai_epi16(a.lo, 8), _mm256_srai_epi16(a.hi, 8)};
-}
-VITRINE_FORCE_INLINE i32x16 dot_pairs(i32x16 sum, i32x16 words, const std::int16_t* pair) {
-  std::int32_t two;
-  __builtin_memcpy(&two, pair, 4);
-  const __m256i x = _mm256_set1_epi32(two);
-  return {_mm256_add_epi32(sum.lo, _mm256_madd_epi16(words.lo, x)),
-          _mm256_add_epi32(sum.hi, _mm256_madd_epi16(words.hi, x))};
 }
 
 VITRINE_FORCE_INLINE void to_bytes(std::int8_t* p, i32x16 a) {

@@ -45,7 +45,7 @@ VITRINE_FORCE_INLINE XGroup x_group(const std::int8_t* x) {
   return {_mm512_set1_epi32(four)};
 }
 
-#if VITRINE_ISA_LEVEL >= 3
+#if VITRINE_ISA_DOTS >= 1
 
 inline constexpr bool partials_are_wide = true;  // 32-bit sums, so that as_partial exists
 template <int bits>

@@ -47,10 +47,19 @@ struct LinearJob {
 
 using LinearKernel = void (*)(const LinearJob& job, std::int64_t first_panel, std::int64_t last_panel);
 
+inline constexpr std::int64_t matrix_tokens = 16;  // as many as the matrix form takes at a time
+
 // The forms of one weight type: for a single token straight from the packed panels; for any number of tokens (each
-// panel is unpacked once and kept in cache). Both give the same bits for the same token.
+// panel is unpacked once and kept in cache); for matrix_tokens or more, where the CPU multiplies whole tiles. All give
+// the same bits for the same token.
 struct LinearForms {
   LinearKernel one_token = nullptr, many_tokens = nullptr;
+  LinearKernel matrix = nullptr;  // or none
+
+  LinearKernel best(std::int64_t n_tokens) const {
+    if (n_tokens == 1) return one_token;
+    return matrix && n_tokens >= matrix_tokens ? matrix : many_tokens;
+  }
 };
 
 struct LinearKernels {
