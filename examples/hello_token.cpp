@@ -52,7 +52,7 @@ static void hello(const example::Arguments& args) {
   example::check_room(session, tokens.size(), 0, "take a shorter --prompt");
   const auto logits = session.prefill(tokens);
   vitrine::Sampler sampler({.temperature = 1}, config.n_vocab);
-  const auto best = sampler.distribution(logits, {}, 5).front().kept;
+  const auto best = sampler.explain(logits, {}, 0, 5).stages.front().kept;
   const std::string next = example::token_text(*model, best[0].id);
 
   if (args.json()) {

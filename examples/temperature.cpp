@@ -29,20 +29,18 @@ struct Input {
 
 // One row of what is shown: the distribution at a temperature, and what the two cuts leave of it.
 struct Row {
-  double temperature, entropy;
   SamplingStage all, top_k, top_p;
+  double temperature;
 };
 
 static SamplingStage last_stage(const Input& input, const SamplingOptions& options) {
-  return Sampler(options, std::int64_t(input.logits.size())).distribution(input.logits).back();
+  return Sampler(options, std::int64_t(input.logits.size())).explain(input.logits).stages.back();
 }
 
 static Row look(const Input& input, double temperature, int top_k, double top_p) {
-  Row row{temperature, 0, last_stage(input, {.temperature = temperature}),
+  Row row{last_stage(input, {.temperature = temperature}),
           last_stage(input, {.temperature = temperature, .top_k = top_k}),
-          last_stage(input, {.temperature = temperature, .top_p = top_p})};
-  for (const auto& candidate : row.all.kept)
-    if (candidate.probability > 0) row.entropy -= candidate.probability * std::log(candidate.probability);
+          last_stage(input, {.temperature = temperature, .top_p = top_p}), temperature};
   return row;
 }
 
@@ -50,7 +48,7 @@ static example::json to_json(const SamplingStage& stage, std::size_t n) {
   example::json list = example::json::array();
   for (std::size_t i = 0; i < stage.kept.size() && i < n; ++i)
     list.push_back({{"id", stage.kept[i].id}, {"logit", stage.kept[i].logit}, {"p", stage.kept[i].probability}});
-  return {{"n_kept", stage.n_kept}, {"mass", stage.mass_kept}, {"candidates", list}};
+  return {{"n_kept", stage.n_after}, {"mass", 1 - stage.mass_removed}, {"candidates", list}};
 }
 
 static Input given_logits(const example::Arguments& args) {
@@ -86,7 +84,7 @@ static void show(const example::Arguments& args) {
     example::json out = example::json::array();
     for (const auto& row : rows)
       out.push_back({{"temperature", row.temperature},
-                     {"entropy_nats", row.entropy},
+                     {"entropy_nats", row.all.entropy},
                      {"all", to_json(row.all, n_shown)},
                      {"top_k", to_json(row.top_k, n_shown)},
                      {"top_p", to_json(row.top_p, n_shown)}});
@@ -107,11 +105,11 @@ static void show(const example::Arguments& args) {
   table.print();
 
   for (const auto& row : rows) {
-    std::cout << "\nT=" << row.temperature << "   entropy " << fixed(row.entropy, 3) << " nats: as uncertain as "
-              << fixed(std::exp(row.entropy), 1) << " equally likely candidates\n";
+    std::cout << "\nT=" << row.temperature << "   entropy " << fixed(row.all.entropy, 3) << " nats: as uncertain as "
+              << fixed(std::exp(row.all.entropy), 1) << " equally likely candidates\n";
     for (std::size_t i = 0; i < row.all.kept.size() && i < n_shown; ++i) {
       const auto& candidate = row.all.kept[i];
-      const bool in_k = std::int64_t(i) < row.top_k.n_kept, in_p = std::int64_t(i) < row.top_p.n_kept;
+      const bool in_k = std::int64_t(i) < row.top_k.n_after, in_p = std::int64_t(i) < row.top_p.n_after;
       const std::string name = example::shortened(input.label(candidate.id), 16);
       std::cout << "  " << name << std::string(std::size_t(17 - example::text_width(name)), ' ') << (in_k ? "k" : "·")
                 << (in_p ? "p " : "· ")
@@ -119,17 +117,17 @@ static void show(const example::Arguments& args) {
                                      in_k && in_p ? example::Colour::green : example::Colour::grey)
                 << " " << percent(candidate.probability) << '\n';
     }
-    std::cout << "  k: top-k " << top_k << " keeps " << row.top_k.n_kept << ", " << percent(row.top_k.mass_kept)
-              << " of the mass;   p: top-p " << top_p << " keeps " << row.top_p.n_kept << ", "
-              << percent(row.top_p.mass_kept) << '\n';
+    std::cout << "  k: top-k " << top_k << " keeps " << row.top_k.n_after << ", " << percent(1 - row.top_k.mass_removed)
+              << " of the mass;   p: top-p " << top_p << " keeps " << row.top_p.n_after << ", "
+              << percent(1 - row.top_p.mass_removed) << '\n';
   }
 
   const Row &cold = rows.front(), &hot = rows.back();
   example::what_to_notice(
       vitrine::concat("From T=", cold.temperature, " to T=", hot.temperature, " the most probable candidate goes from ",
                       percent(cold.all.kept[0].probability), " to ", percent(hot.all.kept[0].probability),
-                      ", yet no candidate overtakes another. top-k keeps ", cold.top_k.n_kept, " and ",
-                      hot.top_k.n_kept, " candidates, top-p ", cold.top_p.n_kept, " and ", hot.top_p.n_kept,
+                      ", yet no candidate overtakes another. top-k keeps ", cold.top_k.n_after, " and ",
+                      hot.top_k.n_after, " candidates, top-p ", cold.top_p.n_after, " and ", hot.top_p.n_after,
                       ": the first counts candidates, the second counts mass."));
 }
 

@@ -139,7 +139,7 @@ TEST_CASE("a failure ends a generation: nothing is read twice, and the session i
   SECTION("no token can be drawn from the logits of the prompt") {
     session.prefill(std::vector<Token>{7});
     Generation generation(session, prompt(), {.sampling = {.temperature = 0, .repetition_penalty = 3e38}});
-    CHECK_THROWS_WITH(generation.next(), Catch::Matchers::Contains("repetition_penalty"));
+    CHECK_THROWS_WITH(generation.next(), Catch::Matchers::Contains("repetition_penalty(3e+38) takes the logit"));
     ended(generation, 0, 1);
   }
   SECTION("the caller's progress throws, and the range ends") {

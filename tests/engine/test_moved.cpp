@@ -68,7 +68,7 @@ TEST_CASE("samplers and files that were moved from are refused") {
   CHECK(Sampler(std::move(sampler)).sample(logits, {}, 0) == 2);
   check_refused("sampler", [&] { sampler.sample(logits, {}, 0); });
   check_refused("sampler", [&] { sampler.sample({}, {}, 0); });
-  check_refused("sampler", [&] { sampler.distribution(logits); });
+  check_refused("sampler", [&] { sampler.explain(logits); });
 
   auto gguf = GgufFile::open(folder / "model-f32.gguf");
   const auto tensor = gguf.tensors().front();

@@ -139,7 +139,7 @@ class Generate(Common, unittest.TestCase):
                                      "--repetition_penalty", f"{10 ** (exponent / 10):.3e}"], capture_output=True)
             if result.returncode == 1 and result.stdout:
                 self.assertTrue(result.stdout.endswith(b"\n"), result.stdout)
-                self.assertRegex(result.stderr, rb"^generate: repetition_penalty: [^\n]* out of float's range\n$")
+                self.assertRegex(result.stderr, rb"^generate: repetition_penalty\([^\n]* out of float's range\n$")
                 return
         self.fail("no penalty failed in the midst of a text")
 

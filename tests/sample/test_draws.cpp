@@ -4,20 +4,13 @@
 #include <cmath>
 #include <map>
 
+#include "sample/sampling_tools.hpp"
 #include "support/counted_allocations.hpp"
-#include "vitrine/sample/random.hpp"
-#include "vitrine/sample/sampler.hpp"
 
-using namespace vitrine;
+using namespace sampling_tools;
 using support::is_counting, support::n_allocations;
 
 namespace {
-
-std::vector<float> wavy_logits(std::int64_t n) {
-  std::vector<float> logits;
-  for (std::int64_t i = 0; i < n; ++i) logits.push_back(float(random_uniform(99, std::uint64_t(i)) * 12 - 6));
-  return logits;
-}
 
 std::vector<Token> draw(Sampler& sampler, const std::vector<float>& logits, std::int64_t n) {
   std::vector<Token> tokens;
@@ -56,9 +49,13 @@ TEST_CASE("draws follow the distribution") {
   for (const auto& options :
        {SamplingOptions{.seed = 5}, SamplingOptions{.temperature = 0.6, .seed = 6},
         SamplingOptions{.temperature = 2, .top_k = 12, .seed = 7},
-        SamplingOptions{.temperature = 1.5, .top_p = 0.9, .seed = 8}, SamplingOptions{.min_p = 0.05, .seed = 9}}) {
+        SamplingOptions{.temperature = 1.5, .top_p = 0.9, .seed = 8}, SamplingOptions{.min_p = 0.05, .seed = 9},
+        SamplingOptions{.typical_p = 0.7, .seed = 10}, SamplingOptions{.top_n_sigma = 1.5, .seed = 11},
+        SamplingOptions{.temperature = 1, .dynatemp_range = 0.7, .seed = 12},
+        SamplingOptions{.xtc_probability = 1, .xtc_threshold = 0.05, .seed = 13},
+        SamplingOptions{.temperature = 3, .eta_cutoff = 0.02, .seed = 14}}) {
     Sampler sampler(options, 40);
-    const auto stage = sampler.distribution(logits).back();
+    const auto stage = sampler.explain(logits).stages.back();
     constexpr std::int64_t n = 40000;
     std::map<Token, double> count;
     for (std::int64_t i = 0; i < n; ++i) ++count[sampler.sample(logits, {}, i)];
@@ -95,8 +92,22 @@ TEST_CASE("tokens are chosen without allocating, also where the whole vocabulary
   const std::vector<Token> history = {1, 2, 3};
   for (const auto& options : {SamplingOptions{.seed = 1}, SamplingOptions{.temperature = 0},
                               SamplingOptions{.temperature = 0.7, .top_k = 40, .top_p = 0.9, .min_p = 0.01, .seed = 2},
-                              SamplingOptions{.top_p = 0.9999, .repetition_penalty = 1.2, .seed = 3}}) {
+                              SamplingOptions{.top_p = 0.9999, .repetition_penalty = 1.2, .seed = 3},
+                              SamplingOptions{.dynatemp_range = 0.5,
+                              .typical_p = 0.9,
+                              .top_n_sigma = 5,
+                              .xtc_probability = 0.5,
+                              .mirostat_tau = 5,
+                              .presence_penalty = 1,
+                              .no_repeat_ngram_size = 3,
+                              .logit_bias = {{4, -1}},
+                              .suppress_tokens = {7},
+                              .min_new_tokens = 9,
+                              .end_tokens = {5},
+                              .dry_multiplier = 0.8,
+                              .seed = 4}}) {
     Sampler sampler(options, n);
+    sampler.sample(logits, history, 0);  // DRY's scratch grows with the history, a few times in all
     const auto before = n_allocations.load();
     for (std::int64_t position = 0; position < 8; ++position) {
       sampler.sample(logits, history, position);

@@ -9,50 +9,12 @@
 #include <numeric>
 #include <set>
 
-#include "vitrine/core/error.hpp"
-#include "vitrine/core/exact_math.hpp"
-#include "vitrine/sample/random.hpp"
-#include "vitrine/sample/sampler.hpp"
+#include "sample/sampling_tools.hpp"
 #include "vitrine/simd/dispatch.hpp"
 
 using namespace vitrine;
 
-namespace {
-
-constexpr float inf = std::numeric_limits<float>::infinity();
-constexpr float nan_ = std::numeric_limits<float>::quiet_NaN();
-constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-std::int64_t size(const std::vector<float>& logits) { return std::int64_t(logits.size()); }
-
-std::vector<Token> kept(const SamplingOptions& options, const std::vector<float>& logits) {
-  Sampler sampler(options, size(logits));
-  std::vector<Token> ids;
-  const auto stages = sampler.distribution(logits);
-  for (const auto& candidate : stages.back().kept) ids.push_back(candidate.id);
-  return ids;
-}
-
-// Expects an Error of this kind whose message has these words.
-template <class F>
-void check_error(ErrorKind kind, const std::string& words, F&& f) {
-  try {
-    f();
-    FAIL("no error, expected one about " << words);
-  } catch (const Error& error) {
-    CHECK(error.kind() == kind);
-    CHECK_THAT(error.what(), Catch::Contains(words));
-  }
-}
-
-std::vector<float> log_of(const std::vector<double>& probabilities) {
-  std::vector<float> logits;
-  for (const double p : probabilities) logits.push_back(float(exact::log(p)));
-  return logits;
-}
-
-}  // namespace
+using namespace sampling_tools;
 
 TEST_CASE("temperature 0 and tiny temperatures give the arg-max, ties to the lowest id") {
   for (const double temperature : {0.0, 1e-6, 1e-40, 1e-300}) {
@@ -63,22 +25,13 @@ TEST_CASE("temperature 0 and tiny temperatures give the arg-max, ties to the low
   CHECK(Sampler({.temperature = 0}, 4).is_greedy());
   CHECK_FALSE(Sampler({.temperature = 1e-40}, 4).is_greedy());
   // Equal logits stay equally likely however small the temperature, also where the division underflows.
-  Sampler twice({{SamplingOp::temperature, 1e-38}, {SamplingOp::temperature, 1e-300}}, 1, 3);
+  Sampler twice({Temperature{1e-38}, Temperature{1e-300}}, 1, 3);
   const std::vector<float> three = {5, 5, 4};
-  const auto last = twice.distribution(three).back();
+  const auto last = twice.explain(three).stages.back();
   CHECK(last.kept[0].probability == 0.5);
   CHECK(last.kept[1].probability == 0.5);
-  Sampler hot({{SamplingOp::temperature, 3e38},
-               {SamplingOp::temperature, 3e38},
-               {SamplingOp::temperature, 3e38},
-               {SamplingOp::temperature, 3e38},
-               {SamplingOp::temperature, 3e38},
-               {SamplingOp::temperature, 3e38},
-               {SamplingOp::temperature, 3e38},
-               {SamplingOp::temperature, 3e38},
-               {SamplingOp::temperature, 3e38}},
-              1, 3);
-  CHECK(hot.distribution(std::vector<float>{1, -inf, -1}).back().kept[1].probability == 0.5);
+  Sampler hot(SamplingChain(9, Temperature{3e38}), 1, 3);
+  CHECK(hot.explain(std::vector<float>{1, -inf, -1}).stages.back().kept[1].probability == 0.5);
 }
 
 TEST_CASE("a host that flushes subnormals to zero does not change the choice") {
@@ -103,16 +56,14 @@ TEST_CASE("parameters outside their range are named") {
                 [&] { Sampler({.repetition_penalty = value}, 4); });
   check_error(ErrorKind::bad_argument, "temperature: expected 0 to 3.40282e+38, got 1e+300",
               [] { Sampler({.temperature = 1e300}, 4); });
-  for (const int op : {99, -1, 5})
-    check_error(ErrorKind::bad_argument, "or min_p, got SamplingOp(" + std::to_string(op) + ")", [&] {
-      Sampler({{SamplingOp(op), 2}}, 1, 4);
-    });
   check_error(ErrorKind::bad_argument, "repetition_window", [] { Sampler({.repetition_window = -1}, 4); });
-  check_error(ErrorKind::bad_argument, "top_k", [] { Sampler({{SamplingOp::top_k, 2.5}}, 1, 4); });
-  check_error(ErrorKind::bad_argument, "top_k", [] { Sampler({{SamplingOp::top_k, not_a_number}}, 1, 4); });
-  check_error(ErrorKind::bad_argument, "first step", [] {
-    Sampler({{SamplingOp::temperature, 0.5}, {SamplingOp::repetition_penalty, 2}}, 1, 4);
+  check_error(ErrorKind::bad_argument, "repetition_penalty: expected among the first steps", [] {
+    Sampler({Temperature{0.5}, RepetitionPenalty{2}}, 1, 4);
   });
+  check_error(ErrorKind::bad_argument,
+              "mirostat: expected as the last step, got the chain mirostat(5, 0.1) -> top_k(3)", [] {
+                Sampler({Mirostat{5}, TopK{3}}, 1, 4);
+              });
   check_error(ErrorKind::bad_argument, "n_vocab", [] { Sampler(SamplingOptions{}, 0); });
 }
 
@@ -125,7 +76,7 @@ TEST_CASE("logits that are no numbers are a failure with a name, never a token")
       Sampler sampler(options, size(logits));
       const std::vector<Token> history = {0, 2};
       check_error(ErrorKind::numeric_failure, "logits", [&] { sampler.sample(logits, history, 0); });
-      check_error(ErrorKind::numeric_failure, "logits", [&] { sampler.distribution(logits, history); });
+      check_error(ErrorKind::numeric_failure, "logits", [&] { sampler.explain(logits, history); });
       // The sampler is as good as new afterwards.
       CHECK(sampler.sample(std::vector<float>(logits.size(), 0), {}, 0) < size(logits));
     }
@@ -193,16 +144,16 @@ TEST_CASE("the order of the chain is explicit, and matters") {
   const std::vector<float> logits = {3, 2, 1};
   Sampler temperature_first({.temperature = 0.5, .top_p = 0.8}, 3);
   CHECK(describe(temperature_first.chain()) == "temperature(0.5) -> top_p(0.8)");
-  CHECK(temperature_first.distribution(logits).back().n_kept == 1);
-  Sampler truncate_first({{SamplingOp::top_p, 0.8}, {SamplingOp::temperature, 0.5}}, 1, 3);
-  const auto stages = truncate_first.distribution(logits);
+  CHECK(temperature_first.explain(logits).stages.back().n_after == 1);
+  Sampler truncate_first({TopP{0.8}, Temperature{0.5}}, 1, 3);
+  const auto stages = truncate_first.explain(logits).stages;
   REQUIRE(stages.size() == 3);
   CHECK(stages[0].kept[0].probability == Approx(0.66524096));
   CHECK(stages[0].kept[2].probability == Approx(0.09003057));
-  CHECK(stages[1].n_kept == 2);
-  CHECK(stages[1].mass_kept == Approx(0.66524096 + 0.24472847));
-  CHECK(stages[2].n_kept == 2);
-  CHECK(stages[2].mass_kept == 1);
+  CHECK(stages[1].n_after == 2);
+  CHECK(stages[1].mass_removed == Approx(1 - 0.66524096 - 0.24472847));
+  CHECK(stages[2].n_after == 2);
+  CHECK(stages[2].mass_removed == 0);
   CHECK(describe(sampling_chain({.temperature = 0.7,
                                  .top_k = 40,
                                  .top_p = 0.9,
@@ -217,7 +168,7 @@ TEST_CASE("the repetition penalty looks at the sign and at each token once") {
   const std::vector<float> logits = {2.0f, -1.0f, 0.5f};
   const std::vector<Token> history = {0, 1, 1};
   Sampler sampler({.repetition_penalty = 1.5}, 3);
-  auto stage = sampler.distribution(logits, history).back();
+  auto stage = sampler.explain(logits, history).stages.back();
   std::sort(stage.kept.begin(), stage.kept.end(), [](auto& a, auto& b) { return a.id < b.id; });
   CHECK(stage.kept[0].logit == float(2.0 / 1.5));
   CHECK(stage.kept[1].logit == -1.5f);
@@ -225,10 +176,10 @@ TEST_CASE("the repetition penalty looks at the sign and at each token once") {
   // 1 changes no bit; only the last tokens count in a window.
   CHECK(Sampler({.repetition_penalty = 1}, 3).chain().empty());
   Sampler window({.repetition_penalty = 1.5, .repetition_window = 2}, 3);
-  CHECK(window.distribution(logits, history).back().kept[0].logit == 2.0f);
+  CHECK(window.explain(logits, history).stages.back().kept[0].logit == 2.0f);
   // Where it would end in infinity, it is the penalty that is named, not the model.
   for (const double penalty : {1.2e-38, 3.4e38})
-    check_error(ErrorKind::numeric_failure, concat("repetition_penalty: ", penalty, " takes the logit "), [&] {
+    check_error(ErrorKind::numeric_failure, concat("repetition_penalty(", penalty, ") takes the logit "), [&] {
       Sampler({.repetition_penalty = penalty}, 3).sample(std::vector<float>{9, -9, 0}, history, 0);
     });
   CHECK(Sampler({.repetition_penalty = 3.4e38}, 3).sample(std::vector<float>{9, 0, -inf}, {}, 0) < 2);
@@ -267,12 +218,29 @@ TEST_CASE("every instruction set sums and scans alike, and right") {
       if (i == n / 2) logits.back() = largest;
       sum += exact::exp((double(logits.back()) - largest) / temperature);
     }
-    std::vector<double> masses;
+    double moment = 0, mean = 0, squares = 0;
+    const auto is_finite = [](float z) { return z > -inf; };
+    const auto n_finite = double(std::count_if(logits.begin(), logits.end(), is_finite));
+    for (const float z : logits) {
+      const double d = (double(z) - largest) / temperature;
+      moment += is_finite(z) ? d * exact::exp(d) : 0;
+      mean += is_finite(z) ? double(z) / n_finite : 0;
+    }
+    for (const float z : logits) squares += is_finite(z) ? (double(z) - mean) * (double(z) - mean) : 0;
+    std::vector<double> masses, moments, sums;
     for (const Isa isa : available_isas()) {
       const auto& entries = kernels(isa).sampling;
       masses.push_back(entries.mass(logits.data(), n, largest, temperature));
       CHECK(masses.back() == masses.front());
       CHECK(masses.back() == Approx(sum).epsilon(1e-6));
+      moments.push_back(entries.moment(logits.data(), n, largest, temperature));
+      CHECK(moments.back() == moments.front());
+      CHECK(moments.back() == Approx(moment).epsilon(1e-6));
+      const auto spread = entries.spread(logits.data(), n, float(mean));
+      sums.push_back(spread.sum_of_squares + spread.sum);
+      CHECK(sums.back() == sums.front());
+      CHECK(spread.sum / n_finite == Approx(0).margin(1e-5));
+      CHECK(spread.sum_of_squares == Approx(squares).epsilon(1e-5).margin(1e-9));
       std::vector<float> block_max(std::size_t((n + 63) / 64));
       const auto facts = entries.scan(logits.data(), n, block_max.data());
       CHECK(facts.largest == largest);

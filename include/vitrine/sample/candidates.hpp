@@ -1,13 +1,13 @@
 // The tokens that may still be chosen, in the order (logit descending, id ascending), sorted only as far as needed.
 //
-// Every step of the chain keeps a prefix of that order, so the state is a length and a temperature. A vocabulary has
-// 262,144 entries in Gemma, of which a step looks at a few dozen: the largest m are found without sorting the rest.
-// The m-th largest of the maxima of blocks of 64 logits is a lower bound of the m-th largest logit, hence only blocks
-// whose maximum reaches it are read again.
+// Every step of the chain keeps an interval of that order, nearly always one that begins at the first, so the state is
+// two places and a temperature. A vocabulary has 262,144 entries in Gemma, of which a step looks at a few dozen: the
+// largest m are found without sorting the rest. The m-th largest of the maxima of blocks of 64 logits is a lower bound
+// of the m-th largest logit, hence only blocks whose maximum reaches it are read again.
 //
-// Probabilities are weights exp((logit - largest) / temperature) over their sum. That sum runs over the prefix in
-// order; only while the prefix is the whole vocabulary it runs in 16 lanes by id and a tree (design: Arithmetic,
-// version 1).
+// Probabilities are weights exp((z_i - z_0) / T) over their sum, z_0 being the first one kept. That sum runs over the
+// interval in order; only while the interval is the whole vocabulary it runs in 16 lanes by id and a tree (design:
+// Arithmetic, version 1).
 #pragma once
 
 #include <cstdint>
@@ -31,26 +31,40 @@ class Candidates {
   // +inf is the only candidate.
   void reset(std::span<const float> logits);
 
-  // [n_vocab], where a step that changes logits may write before reset(edited()).
+  // [n_vocab], where steps that change logits write before reset(edited()).
   std::span<float> edited() { return edited_; }
 
-  std::int64_t size() const { return n_kept_; }
+  std::int64_t size() const { return end_ - begin_; }
+  double temperature() const { return temperature_; }
 
-  void divide_by(double temperature);     // 0: keep the first alone
-  void keep_first(std::int64_t n);        // n >= 1
-  void keep_nucleus(double mass);         // i stays when the mass before it is less than `mass`; the first always stays
-  void keep_probable(double of_largest);  // p >= of_largest * (largest p)
+  void divide_by(double temperature);               // 0: keep the first alone
+  void keep(std::int64_t begin, std::int64_t end);  // the begin-th and those after it, before the end-th; at least one
 
   // The first candidate, without sorting any.
-  Token best() const;
+  Token best();
 
-  // The i-th candidate and its probability; sorts up to there.
+  // The i-th candidate; these sort up to there. Weights are relative to the first candidate's.
   Token id(std::int64_t i);
   float logit(std::int64_t i);
-  double probability(std::int64_t i);
+  double weight(std::int64_t i);
+  double probability(std::int64_t i) { return weight(i) / total(); }
+  double surprise(std::int64_t i);  // -log p in nats, also where p is too small for a double
+
+  double total();      // sum of the weights
+  double entropy();    // -sum p log p, in nats
+  double deviation();  // standard deviation of their logits, of the population
+
+  bool has(Token token);
+  double log_probability(Token token);  // -inf for one that is no candidate
+  std::int64_t rank(Token token);       // how many of the vocabulary come before it in the order
 
   // The candidate at this point, in [0, 1), of the cumulative distribution.
-  Token at_mass(double point);
+  struct Drawn {
+    Token id;
+    std::int64_t place;          // among the candidates
+    double mass_before, weight;  // of those before it, and its own: in units of total()
+  };
+  Drawn at_mass(double point);
 
  private:
   struct Candidate {
@@ -59,11 +73,12 @@ class Candidates {
   };
   static constexpr std::int64_t block = SamplingKernels::block;
 
+  bool whole() const { return begin_ == 0 && end_ == n_admissible_; }
+  bool in_lanes() const;  // sums run over the whole vocabulary, by the kernels
+  double distance(std::int64_t i) const;
   void radix_sort();
   void sort_first(std::int64_t n);
   void weigh_sorted();
-  double weight(std::int64_t i);  // of the i-th in order; sorts up to there
-  double total();
 
   const KernelTable* kernels_;
   std::span<const float> logits_;
@@ -72,10 +87,12 @@ class Candidates {
   std::vector<float> block_order_;        // the same, for selecting
   std::vector<Candidate> sorted_;         // the first n_sorted_ in order
   std::unique_ptr<Candidate[]> sorting_;  // [n_vocab]
-  std::vector<double> weights_;           // of the first n_weights_ at this temperature
+  std::vector<double> weights_;           // of the first ones kept, at this temperature
   std::int64_t n_admissible_ = 0;         // logits that are not -inf
-  std::int64_t n_kept_ = 0, n_sorted_ = 0, n_weights_ = 0;
-  float largest_ = 0;
+  std::int64_t begin_ = 0, end_ = 0;      // what is kept, as places in the order of all
+  std::int64_t n_sorted_ = 0, n_weights_ = 0;
+  float largest_ = 0;                   // of all
+  float first_ = 0;                     // logit of the first one kept
   double temperature_ = 1, total_ = 0;  // total_ <= 0: not known
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -43,7 +44,7 @@ VITRINE_INLINE void Candidates::reset(std::span<const float> logits) {
   check(logits.size() == edited_.size(), ErrorKind::bad_argument, "logits: expected ", edited_.size(),
         " of them, one per token of the vocabulary, got ", logits.size());
   logits_ = logits;
-  n_sorted_ = n_weights_ = 0;
+  begin_ = end_ = n_sorted_ = n_weights_ = 0;  // none, if what follows throws
   temperature_ = 1;
   total_ = 0;
   const auto n = std::int64_t(logits.size());
@@ -52,11 +53,12 @@ VITRINE_INLINE void Candidates::reset(std::span<const float> logits) {
   n_admissible_ = facts.n_admissible;
   check(facts.n_nan == 0, ErrorKind::numeric_failure, "logits: ", facts.n_nan, " of ", n, " are NaN");
   check(n_admissible_ > 0, ErrorKind::numeric_failure, "logits: no admissible token, all ", n, " are -inf");
-  n_kept_ = n_admissible_;
+  end_ = n_admissible_;
+  first_ = largest_;
   if (largest_ == infinity) {
     const auto count = std::count(logits.begin(), logits.end(), infinity);
     check(count == 1, ErrorKind::numeric_failure, "logits: ", count, " of ", n, " are +inf");
-    n_kept_ = 1;
+    end_ = 1;
   }
 }
 
@@ -79,7 +81,7 @@ VITRINE_INLINE void Candidates::radix_sort() {
 VITRINE_INLINE void Candidates::sort_first(std::int64_t n) {
   if (n <= n_sorted_) return;
   // Grow by a factor, so that a walk that goes on and on costs no more than one sort of what it reads.
-  const std::int64_t target = (std::min)((std::max)({n, std::int64_t(64), 8 * n_sorted_}), n_kept_);
+  const std::int64_t target = (std::min)((std::max)({n, std::int64_t(64), 8 * n_sorted_}), end_);
   const auto n_blocks = std::int64_t(block_max_.size());
   float least = std::numeric_limits<float>::lowest();  // -inf stays out
   if (target < n_blocks) {
@@ -108,106 +110,159 @@ VITRINE_INLINE void Candidates::sort_first(std::int64_t n) {
     std::sort(sorted_.begin(), end, before);
     sorted_.erase(end, sorted_.end());
   }
-  n_sorted_ = (std::min)(std::int64_t(sorted_.size()), n_kept_);
+  n_sorted_ = (std::min)(std::int64_t(sorted_.size()), end_);
+}
+
+// (z_i - z_0) / T; the first one's is 0 also where both are infinite.
+VITRINE_INLINE double Candidates::distance(std::int64_t i) const {
+  return i == 0 ? 0 : (double(sorted_[std::size_t(begin_ + i)].logit) - double(first_)) / temperature_;
 }
 
 // The first few thousand in double, where every digit may matter to a cut; the long tail in float, sixteen at a time.
 VITRINE_INLINE void Candidates::weigh_sorted() {
   constexpr std::int64_t precise = 4096;
-  weights_.resize(std::size_t(n_sorted_));
-  const auto distance = [&](std::int64_t i) {
-    // +inf - +inf would be NaN; that candidate is alone.
-    return i == 0 ? 0 : (double(sorted_[std::size_t(i)].logit) - double(largest_)) / temperature_;
-  };
+  const std::int64_t n_known = n_sorted_ - begin_;
+  weights_.resize(std::size_t(n_known));
   std::int64_t i = n_weights_;
-  for (; i < (std::min)(n_sorted_, precise); ++i) weights_[std::size_t(i)] = exact::exp(distance(i));
+  for (; i < (std::min)(n_known, precise); ++i) weights_[std::size_t(i)] = exact::exp(distance(i));
   float terms[256];
-  while (i < n_sorted_) {
-    const std::int64_t n = (std::min)(n_sorted_ - i, std::int64_t(256));
+  while (i < n_known) {
+    const std::int64_t n = (std::min)(n_known - i, std::int64_t(256));
     for (std::int64_t k = 0; k < n; ++k) terms[k] = float(distance(i + k));
     kernels_->elementwise.exp(terms, terms, n);
     for (std::int64_t k = 0; k < n; ++k) weights_[std::size_t(i + k)] = double(terms[k]);
     i += n;
   }
-  n_weights_ = n_sorted_;
+  n_weights_ = n_known;
 }
 
 VITRINE_INLINE double Candidates::weight(std::int64_t i) {
-  sort_first(i + 1);
+  sort_first(begin_ + i + 1);
   if (i >= n_weights_) weigh_sorted();
   return weights_[std::size_t(i)];
+}
+
+VITRINE_INLINE bool Candidates::in_lanes() const {
+  return whole() && size() > 1 && temperature_ > 1e-30 && temperature_ < 1e30;  // what the kernels take as a float
 }
 
 VITRINE_INLINE double Candidates::total() {
   if (total_ > 0) return total_;
   total_ = 0;
-  const bool in_float_range = temperature_ > 1e-30 && temperature_ < 1e30;
-  if (n_kept_ == n_admissible_ && n_kept_ > 1 && in_float_range) {
-    const auto n = std::int64_t(logits_.size());
-    total_ = kernels_->sampling.mass(logits_.data(), n, largest_, float(temperature_));
+  if (in_lanes()) {
+    total_ = kernels_->sampling.mass(logits_.data(), std::int64_t(logits_.size()), first_, float(temperature_));
   } else {
-    for (std::int64_t i = 0; i < n_kept_; ++i) total_ += weight(i);
+    for (std::int64_t i = 0; i < size(); ++i) total_ += weight(i);
   }
   return total_;
 }
 
+VITRINE_INLINE double Candidates::surprise(std::int64_t i) {
+  sort_first(begin_ + i + 1);
+  return exact::log(total()) - distance(i);
+}
+
+// With d_i = log of the weight: log p_i = d_i - log(total).
+VITRINE_INLINE double Candidates::entropy() {
+  double moment = 0;  // sum of weight * d
+  if (in_lanes()) {
+    moment = kernels_->sampling.moment(logits_.data(), std::int64_t(logits_.size()), first_, float(temperature_));
+  } else {
+    for (std::int64_t i = 0; i < size(); ++i)
+      if (const double w = weight(i); w > 0) moment += w * distance(i);
+  }
+  return (std::max)(0.0, exact::log(total()) - moment / total());
+}
+
+VITRINE_INLINE double Candidates::deviation() {
+  if (size() == 1) return 0;
+  const auto n = double(size());
+  double sum = 0, sum_of_squares = 0;
+  if (whole()) {
+    const auto spread = [&](float centre) {
+      return kernels_->sampling.spread(logits_.data(), std::int64_t(logits_.size()), centre);
+    };
+    const auto around = spread(float(double(first_) + spread(first_).sum / n));  // about the mean: no digits cancel
+    sum = around.sum;
+    sum_of_squares = around.sum_of_squares;
+  } else {
+    for (std::int64_t i = 0; i < size(); ++i) sum += double(logit(i)) - double(first_);
+    const double mean = double(first_) + sum / n;
+    sum = 0;
+    for (std::int64_t i = 0; i < size(); ++i) sum_of_squares += (double(logit(i)) - mean) * (double(logit(i)) - mean);
+  }
+  return std::sqrt((std::max)(0.0, sum_of_squares / n - (sum / n) * (sum / n)));
+}
+
 VITRINE_INLINE void Candidates::divide_by(double temperature) {
-  if (temperature == 0) return keep_first(1);
+  if (temperature == 0) return keep(0, 1);
   constexpr double least = (std::numeric_limits<double>::min)(), most = (std::numeric_limits<double>::max)();
   temperature_ = std::clamp(temperature_ * temperature, least, most);  // 0 / 0 and inf / inf must not come up
   n_weights_ = 0;
   total_ = 0;
 }
 
-VITRINE_INLINE void Candidates::keep_first(std::int64_t n) {
-  if (n >= n_kept_) return;
-  n_kept_ = n;
+VITRINE_INLINE void Candidates::keep(std::int64_t begin, std::int64_t end) {
+  if (begin == 0 && end >= size()) return;
+  end_ = begin_ + (std::min)(end, size());
   total_ = 0;
+  if (begin == 0) return;
+  sort_first(begin_ + begin + 1);
+  begin_ += begin;
+  first_ = sorted_[std::size_t(begin_)].logit;
+  n_weights_ = 0;
 }
 
-VITRINE_INLINE void Candidates::keep_nucleus(double mass) {
-  if (mass >= 1) return;
-  const double wanted = mass * total();
-  double before = weight(0);
-  std::int64_t n = 1;
-  while (n < n_kept_ && before < wanted) before += weight(n++);
-  keep_first(n);
-}
-
-VITRINE_INLINE void Candidates::keep_probable(double of_largest) {
-  if (of_largest <= 0) return;
-  std::int64_t n = 1;  // the first has weight 1
-  while (n < n_kept_ && weight(n) >= of_largest) ++n;
-  keep_first(n);
-}
-
-VITRINE_INLINE Token Candidates::best() const {
+VITRINE_INLINE Token Candidates::best() {
+  if (begin_ > 0) return id(0);
   const auto first_block = std::find(block_max_.begin(), block_max_.end(), largest_) - block_max_.begin();
   return Token(std::find(logits_.begin() + first_block * block, logits_.end(), largest_) - logits_.begin());
 }
 
 VITRINE_INLINE Token Candidates::id(std::int64_t i) {
-  sort_first(i + 1);
-  return sorted_[std::size_t(i)].id;
+  sort_first(begin_ + i + 1);
+  return sorted_[std::size_t(begin_ + i)].id;
 }
 
 VITRINE_INLINE float Candidates::logit(std::int64_t i) {
-  sort_first(i + 1);
-  return sorted_[std::size_t(i)].logit;
+  sort_first(begin_ + i + 1);
+  return sorted_[std::size_t(begin_ + i)].logit;
 }
 
-VITRINE_INLINE double Candidates::probability(std::int64_t i) { return weight(i) / total(); }
+VITRINE_INLINE bool Candidates::has(Token token) {
+  const float logit = logits_[std::size_t(token)];
+  if (logit == -candidates_detail::infinity) return false;
+  if (whole()) return true;
+  sort_first(end_);
+  const auto before = [&](const Candidate& c) { return c.logit > logit || (c.logit == logit && c.id < token); };
+  const bool not_before_first = begin_ == 0 || before(sorted_[std::size_t(begin_ - 1)]);
+  return not_before_first && !before(sorted_[std::size_t(end_ - 1)]);
+}
 
-VITRINE_INLINE Token Candidates::at_mass(double point) {
+VITRINE_INLINE double Candidates::log_probability(Token token) {
+  if (!has(token)) return -double(candidates_detail::infinity);
+  if (size() == 1) return 0;
+  return (double(logits_[std::size_t(token)]) - double(first_)) / temperature_ - exact::log(total());
+}
+
+VITRINE_INLINE std::int64_t Candidates::rank(Token token) {
+  const float logit = logits_[std::size_t(token)];
+  std::int64_t n = 0;
+  for (const float z : logits_) n += z > logit ? 1 : 0;
+  return n + std::count(logits_.begin(), logits_.begin() + token, logit);
+}
+
+VITRINE_INLINE Candidates::Drawn Candidates::at_mass(double point) {
   const double wanted = point * total();
-  double sum = 0;
+  double sum = 0, before = 0;
   std::int64_t last = 0;  // rounding may leave the sum at or below `wanted`: then the last that has any weight
-  for (std::int64_t i = 0; i < n_kept_ && weight(i) > 0; ++i) {
+  for (std::int64_t i = 0; i < size() && weight(i) > 0; ++i) {
+    before = sum;
     sum += weights_[std::size_t(i)];
     last = i;
     if (sum > wanted) break;
   }
-  return id(last);
+  return {id(last), last, before, weight(last)};
 }
 
 VITRINE_NAMESPACE_END

@@ -32,7 +32,12 @@ inline RandomBlock philox4x32(RandomBlock counter, std::array<std::uint32_t, 2> 
   return counter;
 }
 
-// A multiple of 2^-53 in [0, 1), uniform. `stream` separates the uses of one position: 0 is the choice of the token.
+// The uses of one position.
+namespace random_stream {
+inline constexpr std::uint64_t token = 0, xtc = 1;
+}
+
+// A multiple of 2^-53 in [0, 1), uniform.
 inline double random_uniform(std::uint64_t seed, std::uint64_t position, std::uint64_t stream = 0) {
   const RandomBlock block = philox4x32(
       {std::uint32_t(position), std::uint32_t(position >> 32), std::uint32_t(stream), std::uint32_t(stream >> 32)},

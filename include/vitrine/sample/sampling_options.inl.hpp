@@ -1,105 +1,87 @@
 // Bodies of sample/sampling_options.hpp.
 #pragma once
 
-#include <cstddef>
-#include <limits>
+#include <utility>
 
 #include "vitrine/core/error.hpp"
 #include "vitrine/sample/sampling_options.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
-namespace sampling_detail {
-
-// Every comparison is written so that NaN fails it.
-VITRINE_INLINE void check_value(SamplingOp op, double value) {
-  // Logits are floats, and so must be what one of them is divided by or multiplied with.
-  constexpr double least = (std::numeric_limits<float>::min)(), largest = (std::numeric_limits<float>::max)();
-  const char* name = sampling_op_name(op);
-  switch (op) {
-    case SamplingOp::temperature:
-      check(value >= 0 && value <= largest, ErrorKind::bad_argument, name, ": expected 0 to ", largest, ", got ",
-            value);
-      break;
-    case SamplingOp::top_k:
-      check(value >= -2147483648.0 && value <= 2147483647.0 && value == double(std::int64_t(value)),
-            ErrorKind::bad_argument, name, ": expected a whole number of 32 bits, got ", value);
-      break;
-    case SamplingOp::top_p:
-    case SamplingOp::min_p:
-      check(value >= 0 && value <= 1, ErrorKind::bad_argument, name, ": expected a number from 0 to 1, got ", value);
-      break;
-    case SamplingOp::repetition_penalty:
-      check(value >= least && value <= largest, ErrorKind::bad_argument, name, ": expected ", least, " to ", largest,
-            ", got ", value);
-      break;
-    default:
-      throw Error(
-          ErrorKind::bad_argument,
-          concat("sampling step: expected repetition_penalty, temperature, top_k, top_p or min_p, got SamplingOp(",
-                 int(op), ")"));
-  }
-}
-
-VITRINE_INLINE void check_window(std::int64_t window) {
-  check(window >= 0, ErrorKind::bad_argument, "repetition_window: expected a number of tokens >= 0, got ", window);
-}
-
-}  // namespace sampling_detail
-
-VITRINE_INLINE const char* sampling_op_name(SamplingOp op) {
-  switch (op) {
-    case SamplingOp::repetition_penalty: return "repetition_penalty";
-    case SamplingOp::temperature: return "temperature";
-    case SamplingOp::top_k: return "top_k";
-    case SamplingOp::top_p: return "top_p";
-    case SamplingOp::min_p: return "min_p";
+VITRINE_INLINE const char* sampling_order_name(SamplingOrder order) {
+  switch (order) {
+    case SamplingOrder::huggingface: return "huggingface";
+    case SamplingOrder::llama_cpp: return "llama.cpp";
+    case SamplingOrder::openai: return "openai";
   }
   return "unknown";
 }
 
-VITRINE_INLINE void check_sampling(const SamplingOptions& options) {
-  sampling_detail::check_value(SamplingOp::repetition_penalty, options.repetition_penalty);
-  sampling_detail::check_window(options.repetition_window);
-  sampling_detail::check_value(SamplingOp::temperature, options.temperature);
-  sampling_detail::check_value(SamplingOp::top_p, options.top_p);
-  sampling_detail::check_value(SamplingOp::min_p, options.min_p);
+VITRINE_INLINE SamplingOptions sampling_preset(std::string_view name) {
+  if (name == "huggingface") return {.top_k = 50};
+  if (name == "openai") return {.order = SamplingOrder::openai};
+  check(name == "llama.cpp", ErrorKind::bad_argument, "preset: expected huggingface, llama.cpp or openai, got '", name,
+        "'");
+  return {.temperature = 0.8,
+          .top_k = 40,
+          .top_p = 0.95,
+          .min_p = 0.05,
+          .repetition_window = 64,
+          .order = SamplingOrder::llama_cpp};
 }
 
-VITRINE_INLINE void check_sampling(const std::vector<SamplingStep>& chain) {
-  for (const auto& step : chain) {
-    sampling_detail::check_value(step.op, step.value);
-    if (step.op == SamplingOp::repetition_penalty) {
-      sampling_detail::check_window(step.window);
-      check(&step == &chain.front(), ErrorKind::bad_argument,
-            "repetition_penalty: expected once and as the first step, got the chain ", describe(chain));
-    }
-  }
-}
+VITRINE_INLINE SamplingChain sampling_chain(const SamplingOptions& o, std::int64_t n_vocab) {
+  const bool llama_cpp = o.order == SamplingOrder::llama_cpp, openai = o.order == SamplingOrder::openai;
+  check(llama_cpp || openai || o.order == SamplingOrder::huggingface, ErrorKind::bad_argument,
+        "order: expected huggingface, llama_cpp or openai, got SamplingOrder(", int(o.order), ")");
+  SamplingChain chain;
+  // Checked whether it is on or not, so that no value outside its range passes unseen.
+  const auto add = [&](bool on, auto step) {
+    step.check(n_vocab);
+    if (on) chain.push_back(std::move(step));
+  };
+  const auto add_temperature = [&] {
+    const bool dynamic = o.dynatemp_range != 0;
+    add(dynamic, DynamicTemperature{o.temperature, o.dynatemp_range, o.dynatemp_exponent});
+    add(!dynamic && o.temperature != 1, Temperature{o.temperature});
+  };
+  const auto add_presence_frequency = [&] {
+    add(o.presence_penalty != 0 || o.frequency_penalty != 0,
+        PresenceFrequency{o.presence_penalty, o.frequency_penalty});
+  };
 
-VITRINE_INLINE std::vector<SamplingStep> sampling_chain(const SamplingOptions& options) {
-  check_sampling(options);
-  std::vector<SamplingStep> chain;
-  if (options.repetition_penalty != 1.0)
-    chain.push_back({SamplingOp::repetition_penalty, options.repetition_penalty, options.repetition_window});
-  if (options.temperature != 1.0) chain.push_back({SamplingOp::temperature, options.temperature});
-  if (options.top_k > 0) chain.push_back({SamplingOp::top_k, double(options.top_k)});
-  if (options.top_p < 1.0) chain.push_back({SamplingOp::top_p, options.top_p});
-  if (options.min_p > 0.0) chain.push_back({SamplingOp::min_p, options.min_p});
+  add(!o.logit_bias.empty(), LogitBias{o.logit_bias});
+  if (openai) add_presence_frequency();
+  add(o.repetition_penalty != 1, RepetitionPenalty{o.repetition_penalty, o.repetition_window});
+  if (!openai) add_presence_frequency();
+  add(o.dry_multiplier != 0, Dry{o.dry_multiplier, o.dry_base, o.dry_allowed_length, o.dry_window, o.dry_breakers});
+  add(o.no_repeat_ngram_size != 0, NoRepeatNgram{o.no_repeat_ngram_size});
+  auto banned = o.bad_words;
+  for (const Token token : o.suppress_tokens) banned.push_back({token});
+  const bool any_banned = !banned.empty();
+  add(any_banned, BannedTokens{std::move(banned)});
+  add(o.min_new_tokens != 0, MinTokens{o.min_new_tokens, o.end_tokens});
+  add(!o.forced_tokens.empty(), ForcedTokens{o.forced_tokens});
+
+  if (!llama_cpp) add_temperature();
+  if (llama_cpp) add(o.top_n_sigma != 0, TopNSigma{o.top_n_sigma});
+  add(o.top_h != 0, TopH{o.top_h});
+  add(o.top_k > 0, TopK{o.top_k});
+  if (llama_cpp) add(o.typical_p != 1, Typical{o.typical_p});
+  add(o.top_p != 1, TopP{o.top_p});
+  add(o.min_p != 0, MinP{o.min_p});
+  if (!llama_cpp) add(o.typical_p != 1, Typical{o.typical_p});
+  add(o.epsilon_cutoff != 0, EpsilonCutoff{o.epsilon_cutoff});
+  add(o.eta_cutoff != 0, EtaCutoff{o.eta_cutoff});
+  if (!llama_cpp) add(o.top_n_sigma != 0, TopNSigma{o.top_n_sigma});
+  add(o.xtc_probability != 0, Xtc{o.xtc_probability, o.xtc_threshold});
+  if (llama_cpp) add_temperature();
+  add(o.mirostat_tau != 0, Mirostat{o.mirostat_tau, o.mirostat_eta});
   return chain;
 }
 
-VITRINE_INLINE std::string describe(const SamplingStep& step) {
-  std::string text = concat(sampling_op_name(step.op), "(", step.value);
-  if (step.window > 0) text += concat(", last ", step.window);
-  return text + ")";
-}
-
-VITRINE_INLINE std::string describe(const std::vector<SamplingStep>& chain) {
-  if (chain.empty()) return "none";
-  std::string text;
-  for (const auto& step : chain) text += (text.empty() ? "" : " -> ") + describe(step);
-  return text;
+VITRINE_INLINE void check_sampling(const SamplingOptions& options, std::int64_t n_vocab) {
+  sampling_chain(options, n_vocab);
 }
 
 VITRINE_NAMESPACE_END

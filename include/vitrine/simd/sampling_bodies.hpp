@@ -41,22 +41,23 @@ inline SamplingKernels::Facts scan(const float* x, std::int64_t n, float* block_
   return facts;
 }
 
-inline double mass(const float* x, std::int64_t n, float largest, float temperature) {
+// Sums term(x[i]) in the library's order: 16 lanes by i mod 16, 64 terms in float before a lane goes on in double, then
+// the tree +8, +4, +2, +1.
+template <class Term>
+VITRINE_FORCE_INLINE double sum(const float* x, std::int64_t n, Term term) {
   constexpr std::int64_t stretch = 16 * 64;
-  const f32x16 offset = broadcast(largest), divisor = broadcast(temperature);
   double total[16] = {};
   for (std::int64_t begin = 0; begin < n; begin += stretch) {
     const std::int64_t end = begin + stretch < n ? begin + stretch : n;
-    f32x16 sum = zero();
+    f32x16 part = zero();
     std::int64_t i = begin;
-    for (; i + 16 <= end; i += 16) sum = sum + exp((load(x + i) - offset) / divisor);
+    for (; i + 16 <= end; i += 16) part = part + term(load(x + i));
     if (i < end) {
       const auto rest = int(end - i);
-      const f32x16 terms = exp((load_part(x + i, rest) - offset) / divisor);
-      sum = sum + select(first_lanes(rest), terms, zero());
+      part = part + select(first_lanes(rest), term(load_part(x + i, rest)), zero());
     }
     float lanes[16];
-    store(lanes, sum);
+    store(lanes, part);
     for (int lane = 0; lane < 16; ++lane) total[lane] += double(lanes[lane]);
   }
   for (int width = 8; width >= 1; width /= 2)
@@ -64,8 +65,36 @@ inline double mass(const float* x, std::int64_t n, float largest, float temperat
   return total[0];
 }
 
+inline double mass(const float* x, std::int64_t n, float largest, float temperature) {
+  const f32x16 offset = broadcast(largest), divisor = broadcast(temperature);
+  return sum(x, n, [&](f32x16 a) { return exp((a - offset) / divisor); });
+}
+
+inline double moment(const float* x, std::int64_t n, float largest, float temperature) {
+  const f32x16 offset = broadcast(largest), divisor = broadcast(temperature);
+  return sum(x, n, [&](f32x16 a) {
+    const f32x16 d = (a - offset) / divisor, weight = exp(d);
+    return select(greater(weight, zero()), weight * d, zero());  // 0 * -infinity would be NaN
+  });
+}
+
+inline SamplingKernels::Spread spread(const float* x, std::int64_t n, float centre) {
+  const f32x16 none = from_bits(broadcast_i32(std::int32_t(0xff800000))), offset = broadcast(centre);
+  const auto distance = [&](f32x16 a) { return select(greater(a, none), a - offset, zero()); };
+  const auto square = [&](f32x16 a) {
+    const f32x16 d = distance(a);
+    return d * d;
+  };
+  return {sum(x, n, distance), sum(x, n, square)};
+}
+
 }  // namespace sampling_detail
 
-constexpr SamplingKernels sampling_kernels() { return {.scan = sampling_detail::scan, .mass = sampling_detail::mass}; }
+constexpr SamplingKernels sampling_kernels() {
+  return {.scan = sampling_detail::scan,
+          .mass = sampling_detail::mass,
+          .moment = sampling_detail::moment,
+          .spread = sampling_detail::spread};
+}
 
 VITRINE_ISA_NAMESPACE_END

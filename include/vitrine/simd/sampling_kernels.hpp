@@ -20,6 +20,15 @@ struct SamplingKernels {
   // Sum of exp((x[i] - largest) / temperature), in 16 lanes by i mod 16; each lane adds 64 terms in float before it
   // goes on in double. Elements at -infinity add 0. largest must be finite, temperature positive.
   double (*mass)(const float* x, std::int64_t n, float largest, float temperature);
+
+  // Sum of d exp(d), d = (x[i] - largest) / temperature, in the same order: what the entropy needs besides.
+  double (*moment)(const float* x, std::int64_t n, float largest, float temperature);
+
+  // Sums of x[i] - centre and of its square over the elements above -infinity, in the same order.
+  struct Spread {
+    double sum, sum_of_squares;
+  };
+  Spread (*spread)(const float* x, std::int64_t n, float centre);
 };
 
 VITRINE_NAMESPACE_END

@@ -1,0 +1,1 @@
+#include "vitrine/sample/logit_edits.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/sample/sampling_chain.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/sample/truncation.inl.hpp"
