@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/model.hpp"
+#include "common/sampling_args.hpp"
 #include "common/table.hpp"
 #include "vitrine/engine/session.hpp"
 #include "vitrine/text/chatml.hpp"
@@ -33,35 +34,32 @@ static std::vector<Token> prompt_tokens(const vitrine::Tokenizer& tokenizer, con
   return vitrine::chatml_prompt(tokenizer, messages);
 }
 
-static vitrine::SamplingOptions sampling_options(const example::Arguments& args) {
-  vitrine::SamplingOptions options{.temperature = args.get<double>("temperature"),
-                                   .top_k = args.get<std::int32_t>("top_k"),
-                                   .top_p = args.get<double>("top_p"),
-                                   .min_p = args.get<double>("min_p"),
-                                   .repetition_penalty = args.get<double>("repetition_penalty")};
-  if (args.has("seed")) options.seed = args.get<std::uint64_t>("seed");
-  vitrine::check_sampling(options);
-  if (!args.get<bool>("do_sample")) options.temperature = 0;
-  return options;
-}
-
 // What cannot be meant together, or would have no effect.
 static void check_combination(const example::Arguments& args) {
   example::expect(!(args.has("chat") && args.has("prompt")), "--chat and --prompt: expected one of them, got both");
   example::expect(!(args.has("system") && args.has("prompt")),
                   "--system: expected with --chat, got it with --prompt, which is continued as it stands");
-  for (const char* name : {"temperature", "top_k", "top_p", "min_p", "seed"})
+  const auto draws = [&](const char* name) {
     example::expect(!args.has(name) || args.get<bool>("do_sample"),
                     vitrine::concat("--", name, ": expected with --do_sample, got it without, where nothing is drawn"));
+  };
+  for (const auto& argument : example::drawing_arguments) draws(argument.name);
+  for (const char* name : {"preset", "top_k", "seed"}) draws(name);
 }
 
 static void generate(const example::Arguments& args) {
   vitrine::GenerateOptions options;
-  options.sampling = sampling_options(args);  // this and the next: before the model is loaded
+  options.sampling = example::sampling_options(args);  // this and the next: before the model is loaded
   check_combination(args);
+  if (!args.get<bool>("do_sample")) options.sampling.temperature = 0;
   options.max_new_tokens = args.get<std::int64_t>("max_new_tokens", 1, 1 << 30);
+  options.sampling.min_new_tokens = args.get<std::int64_t>("min_new_tokens", 0, 1 << 30);
   options.ignore_end = args.get<bool>("ignore_eos");
+  options.time_limit = args.get<double>("max_time", 0, 1e9);
+  if (args.has("stop_strings")) options.stop_strings = example::stop_strings(args.get<std::string>("stop_strings"));
+  if (args.has("log_probabilities")) options.log_probabilities = args.get<std::int64_t>("log_probabilities", 0, 1000);
   const auto model = example::load_model(args);
+  if (options.sampling.dry_multiplier > 0) options.sampling.dry_breakers = example::dry_breakers(model->tokenizer());
   vitrine::Session session(model,
                            {.n_context = args.get<std::int64_t>("context", 0, 1 << 30), .n_threads = args.threads()});
   const auto prompt = prompt_tokens(model->tokenizer(), args);
@@ -88,7 +86,10 @@ static void generate(const example::Arguments& args) {
     return example::print_json({{"text", result.text},
                                 {"tokens", result.tokens},
                                 {"finish_reason", vitrine::finish_reason_name(result.reason)},
+                                {"stop_string", result.stop_string},
                                 {"seed", result.seed},
+                                {"sampling", result.sampling},
+                                {"log_probabilities", example::to_json(result.log_probabilities, model->tokenizer())},
                                 {"prompt_tokens", prompt.size()},
                                 {"load_seconds", timings.load_seconds},
                                 {"prefill_seconds", timings.prefill_seconds},
@@ -126,13 +127,12 @@ int main(int argc, char** argv) {
     add("max_new_tokens", "at most so many tokens", cxxopts::value<std::int64_t>()->default_value("256"), "N");
     add("do_sample", "draw tokens; otherwise the most probable is taken",
         cxxopts::value<bool>()->default_value("false"));
-    add("temperature", "logits are divided by it", cxxopts::value<double>()->default_value("1"), "T");
-    add("top_k", "draw from the k most probable; 0: all", cxxopts::value<std::int32_t>()->default_value("50"), "K");
-    add("top_p", "draw from the most probable of this mass", cxxopts::value<double>()->default_value("1"), "P");
-    add("min_p", "drop what is less than this part of the best", cxxopts::value<double>()->default_value("0"), "P");
-    add("repetition_penalty", "makes seen tokens less likely; 1: off", cxxopts::value<double>()->default_value("1"),
-        "R");
-    add("seed", "of the random numbers; none: a fresh one, reported", cxxopts::value<std::uint64_t>(), "S");
+    example::add_sampling_options(add);
+    add("min_new_tokens", "no end token before so many", cxxopts::value<std::int64_t>()->default_value("0"), "N");
+    add("max_time", "ends after so many seconds; 0: never", cxxopts::value<double>()->default_value("0"), "S");
+    add("stop_strings", "a text that ends the answer, or a list of them in JSON", cxxopts::value<std::string>(),
+        "TEXT");
+    add("log_probabilities", "in the JSON, with so many of the best", cxxopts::value<std::int64_t>(), "N");
     add("ignore_eos", "go on after the token that ends the text", cxxopts::value<bool>()->default_value("false"));
     add("context", "room for so many tokens; 0: the library's choice",
         cxxopts::value<std::int64_t>()->default_value("0"), "N");

@@ -13,19 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "common/model.hpp"
+#include "common/logit_source.hpp"
 #include "common/plot.hpp"
 #include "common/table.hpp"
-#include "vitrine/engine/session.hpp"
 #include "vitrine/sample/sampler.hpp"
 
 using example::fixed, example::percent;
 using vitrine::Sampler, vitrine::SamplingOptions, vitrine::SamplingStage, vitrine::Token;
-
-struct Input {
-  std::vector<float> logits;
-  std::function<std::string(Token)> label;
-};
 
 // One row of what is shown: the distribution at a temperature, and what the two cuts leave of it.
 struct Row {
@@ -33,11 +27,11 @@ struct Row {
   double temperature;
 };
 
-static SamplingStage last_stage(const Input& input, const SamplingOptions& options) {
+static SamplingStage last_stage(const example::LogitSource& input, const SamplingOptions& options) {
   return Sampler(options, std::int64_t(input.logits.size())).explain(input.logits).stages.back();
 }
 
-static Row look(const Input& input, double temperature, int top_k, double top_p) {
+static Row look(const example::LogitSource& input, double temperature, int top_k, double top_p) {
   Row row{last_stage(input, {.temperature = temperature}),
           last_stage(input, {.temperature = temperature, .top_k = top_k}),
           last_stage(input, {.temperature = temperature, .top_p = top_p}), temperature};
@@ -51,29 +45,8 @@ static example::json to_json(const SamplingStage& stage, std::size_t n) {
   return {{"n_kept", stage.n_after}, {"mass", 1 - stage.mass_removed}, {"candidates", list}};
 }
 
-static Input given_logits(const example::Arguments& args) {
-  Input input;
-  for (const double value : args.numbers("logits", -1e30, 1e30)) input.logits.push_back(float(value));
-  input.label = [](Token id) { return "token " + std::to_string(id); };
-  return input;
-}
-
-// What a model thinks comes next.
-static Input real_logits(const example::Arguments& args) {
-  const auto model = example::load_model(args);
-  vitrine::Session session(model, {.n_threads = args.threads()});
-  const auto tokens = model->tokenizer().encode(args.get<std::string>("prompt"));
-  example::expect(!tokens.empty(), "--prompt: expected a text of at least one token");
-  example::check_room(session, tokens.size(), 0, "take a shorter --prompt");
-  const auto logits = session.prefill(tokens);
-  return {{logits.begin(), logits.end()}, [model](Token id) { return example::token_text(*model, id); }};
-}
-
 static void show(const example::Arguments& args) {
-  const bool of_model = args.has("prompt");
-  example::expect(!(of_model && args.has("logits")), "--logits and --prompt: expected one of them, got both");
-  example::expect(of_model || !args.has("model"), "--model: expected with --prompt, got it without");
-  const Input input = of_model ? real_logits(args) : given_logits(args);
+  const auto input = example::read_logits(args);
   const int top_k = args.get<int>("top_k", 1, 1 << 30);
   const double top_p = args.get<double>("top_p", 0, 1);
   const auto n_shown = std::size_t(args.get<int>("show", 1, 1000));
@@ -133,8 +106,7 @@ static void show(const example::Arguments& args) {
 
 int main(int argc, char** argv) {
   const auto options = [](cxxopts::OptionAdder add) {
-    add("logits", "logits to look at", cxxopts::value<std::string>()->default_value("2,1,0"), "LIST");
-    add("prompt", "a text whose next token is looked at instead, with --model", cxxopts::value<std::string>(), "TEXT");
+    example::add_logit_options(add, "2,1,0");
     add("temperatures", "temperatures to try; 0 is greedy", cxxopts::value<std::string>()->default_value("0.5,1,2"),
         "LIST");
     add("top_k", "how many candidates top-k keeps", cxxopts::value<int>()->default_value("2"), "N");

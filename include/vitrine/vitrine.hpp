@@ -18,4 +18,5 @@
 #include "vitrine/sample/sampler.hpp"
 #include "vitrine/simd/dispatch.hpp"
 #include "vitrine/text/chatml.hpp"
+#include "vitrine/text/token_search.hpp"
 #include "vitrine/text/tokenizer.hpp"

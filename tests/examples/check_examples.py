@@ -58,6 +58,49 @@ class Temperature(Common, unittest.TestCase):
         self.assertIn("no_such_file.gguf", run("--prompt", "a", "--model", "no_such_file.gguf", code=1).stderr)
 
 
+class Sampling(Common, unittest.TestCase):
+    arguments = ("--seed", "1")
+    uses_model = False
+    wrong = [["--logits", "x"], ["--top_p", "7"], ["--preset", "ollama"], ["--logit_bias", "3"],
+             ["--logit_bias", "99:1"], ["--logit_bias", "1:nan"], ["--suppress_tokens", "-1"], ["--xtc_threshold", "2"],
+             ["--position", "-1"], ["--show", "0"]]
+
+    def told(self, *arguments):
+        return json.loads(run(*arguments, "--json").stdout)
+
+    def test_each_rung(self):
+        told = self.told("--logits", "3,2,1", "--temperature", "0.5", "--top_k", "3", "--top_p", "0.9", "--seed", "5")
+        logits, temperature, top_k, top_p = told["stages"]
+        self.assertEqual([stage["step"] for stage in told["stages"]],
+                         ["logits", "temperature(0.5)", "top_k(3)", "top_p(0.9)"])
+        self.assertAlmostEqual(logits["candidates"][0]["p"], 0.66524096, places=6)
+        self.assertAlmostEqual(temperature["candidates"][0]["p"], 0.86681333, places=6)
+        self.assertEqual((top_p["n_before"], top_p["n_after"]), (3, 2))
+        self.assertAlmostEqual(top_p["mass_removed"], 0.01587624, places=6)
+        self.assertTrue(told["mass_before"] <= told["draw"] < told["mass_before"] + told["p"])
+        self.assertEqual(self.told("--logits", "3,2,1", "--temperature", "0.5", "--top_k", "3", "--preset", "llama.cpp",
+                                   "--top_p", "0.9")["stages"][2]["step"], "top_p(0.9)")
+
+    def test_draws_follow_seed_and_position(self):
+        draws = {self.told("--seed", "1", "--position", position)["draw"] for position in range(5)}
+        self.assertEqual(len(draws), 5)
+        self.assertEqual(self.told("--seed", "1"), self.told("--seed", "1"))
+        self.assertIsNone(self.told("--temperature", "0")["draw"])
+
+    def test_what_is_dropped_is_shown(self):
+        text = run("--logits", "3,2,1", "--top_k", "2", "--logit_bias", "0:-inf", "--seed", "1").stdout
+        self.assertRegex(text, r"logit_bias\(1 token\)   2 of 3 stay, 67 % of the mass goes, entropy 0\.58 nats\n"
+                               r"  token 0 +█+\S* 67 % dropped\n  token 1 +█+\S* 73 %  \(up to 0\.731\)")
+        self.assertIn("▲", text)
+        self.assertIn("nothing is drawn", run("--temperature", "0").stdout)
+
+    def test_real_logits(self):
+        told = self.told("--prompt", "the the", "--model", TINY, "--repetition_penalty", "1.5", "--show", "2")
+        self.assertEqual(told["stages"][0]["n_after"], 384)
+        self.assertEqual(told["stages"][1]["step"], "repetition_penalty(1.5)")
+        self.assertEqual(len(told["stages"][1]["candidates"]), 2)
+
+
 class Hello_token(Common, unittest.TestCase):
     arguments = ("--model", TINY, "--prompt", "one two")
     wrong = [["--layer", "-1"], ["--layer", "3"]]
@@ -108,6 +151,41 @@ class Generate(Common, unittest.TestCase):
         again = self.result("--do_sample", "--temperature", "5", "--top_k", "0", "--seed", str(fresh["seed"]))
         self.assertEqual(fresh["tokens"], again["tokens"])
 
+    def test_stop_strings(self):
+        text = self.result()["text"]
+        stop = text[2:5]
+        for given in (stop, json.dumps([stop, "never said"])):
+            result = self.result("--stop_strings", given)
+            self.assertEqual((result["text"], result["finish_reason"], result["stop_string"]),
+                             (text[:text.index(stop)], "stop_string", stop))
+            self.assertEqual(run(*self.arguments, "--stop_strings", given).stdout.split("\n\n")[0],
+                             text[:text.index(stop)])
+        self.refused(*self.arguments, "--stop_strings", "", expected="stop string 0: expected at least 1 byte")
+        self.refused(*self.arguments, "--stop_strings", "[1]", expected="--stop_strings: expected a text, or a list")
+        result = self.result("--max_time", "1e-9")
+        self.assertEqual((result["finish_reason"], len(result["tokens"])), ("time_limit", 1))
+
+    def test_log_probabilities(self):
+        result = self.result("--log_probabilities", "2")
+        self.assertEqual(len(result["log_probabilities"]), 8)
+        for entry in result["log_probabilities"]:
+            self.assertEqual((entry["processed"], entry["rank"], len(entry["top"])), (0, 0, 2))
+            self.assertEqual(entry["raw"], entry["top"][0]["raw"])
+            self.assertGreater(0, entry["raw"])
+
+    def test_every_step_may_be_asked_for(self):
+        result = self.result("--do_sample", "--preset", "llama.cpp", "--typical_p", "0.9", "--top_n_sigma", "3",
+                             "--xtc_probability", "0.5", "--presence_penalty", "1", "--dry_multiplier", "0.8",
+                             "--no_repeat_ngram_size", "3", "--suppress_tokens", "5,6", "--logit_bias", "7:1,8:-inf",
+                             "--min_new_tokens", "2", "--mirostat_tau", "5", "--dynatemp_range", "0.2", "--seed", "3")
+        self.assertEqual(result["sampling"],
+                         "logit_bias(2 tokens) -> presence_frequency(1, 0) -> dry(0.8, 1.75, 2) -> "
+                         "no_repeat_ngram_size(3) -> banned(2 sequences) -> min_new_tokens(2) -> top_n_sigma(3) -> "
+                         "top_k(40) -> typical_p(0.9) -> top_p(0.95) -> min_p(0.05) -> xtc(0.5, 0.1) -> "
+                         "dynamic_temperature(0.8, 0.2, 1) -> mirostat(5, 0.1)")
+        greedy = self.result()["tokens"][0]
+        self.assertNotEqual(self.result("--suppress_tokens", greedy)["tokens"][0], greedy)
+
     def test_timings(self):
         result = self.result()
         self.assertEqual(len(result["inter_token_seconds"]), 7)
@@ -145,7 +223,7 @@ class Generate(Common, unittest.TestCase):
 
     def test_what_would_have_no_effect(self):
         self.refused("--model", TINY, "--prompt", "a", "--system", "b", expected="--system: expected with --chat")
-        for option in ("temperature", "top_k", "top_p", "min_p", "seed"):
+        for option in ("temperature", "top_k", "top_p", "min_p", "seed", "typical_p", "mirostat_tau"):
             self.refused("--model", TINY, f"--{option}", "1", expected=f"--{option}: expected with --do_sample")
 
     # So many tokens that writing them would take far longer than the test may.

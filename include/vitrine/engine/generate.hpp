@@ -11,57 +11,47 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <stop_token>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "vitrine/core/config.hpp"
-#include "vitrine/core/progress.hpp"
+#include "vitrine/engine/generate_options.hpp"
 #include "vitrine/engine/session.hpp"
+#include "vitrine/engine/stop_rules.hpp"
 #include "vitrine/engine/timings.hpp"
 #include "vitrine/sample/sampler.hpp"
 
 VITRINE_NAMESPACE_BEGIN
-
-struct GenerateOptions {
-  SamplingOptions sampling{};
-  std::int64_t max_new_tokens = 256;
-  bool ignore_end = false;         // end tokens are ordinary ones
-  std::vector<Token> extra_end{};  // further tokens that end this generation
-  std::stop_token stop{};          // asked once per layer
-  Progress progress{};             // of the prompt's prefill
-};
-
-enum class FinishReason {
-  none,          // not finished
-  end_token,     // the model ended it
-  length,        // max_new_tokens
-  context_full,  // the session holds no more tokens
-  cancelled,     // by the stop token, or the caller's callback
-  failed,        // by the exception that next() threw
-};
-const char* finish_reason_name(FinishReason reason);
 
 struct GeneratedToken {
   Token id = 0;
   std::string_view text;   // whole characters only, may be empty; valid until the next token
   std::int64_t index = 0;  // 0 for the first
   double seconds = 0;      // since the request
+  const TokenLogProbabilities* log_probabilities = nullptr;  // if they were asked for; valid as the text
 };
 
 struct GenerateResult {
-  std::vector<Token> tokens;  // without the end token
-  std::string text;
+  std::vector<Token> tokens;  // without the end token; with those that hold a stop string
+  std::string text;           // without the stop string
   FinishReason reason = FinishReason::none;
   Timings timings;
-  std::uint64_t seed = 0;  // the one in use; the same seed, prompt and options give the same tokens
-  std::string sampling;    // the chain of steps, in order
+  std::uint64_t seed = 0;   // the one in use; the same seed, prompt and options give the same tokens
+  std::string sampling;     // the chain of steps, in order
+  std::string stop_string;  // the one that ended it, if one did
+  std::vector<TokenLogProbabilities> log_probabilities;    // one per token, if asked for
+  std::vector<LogProbabilities> prompt_log_probabilities;  // raw; of prompt[1], prompt[2], ... if asked for
 };
 
 // A running generation. It borrows the session, which must neither move nor end before it, nor be used otherwise in
 // between. The last token of the result is not yet in the session. It stays where it was made (a token's text points
 // into it).
+//
+// The texts of the tokens make up the result's text, unless it was cancelled or failed while text was held back (half a
+// character, or what could be the beginning of a stop string). Should an end token come then, it is given, too, with
+// that text; otherwise it is not.
 class Generation {
  public:
   // Throws Error: bad_argument naming the option; context_full with the three numbers if the prompt leaves no room.
@@ -100,18 +90,19 @@ class Generation {
  private:
   const GeneratedToken* step();
   std::span<const float> advance();
+  std::span<const float> prefill();
   const GeneratedToken* finish(FinishReason reason);
   void fail(std::int64_t length);
-  bool ends(Token token) const;
 
   Session* session_;
   std::vector<Token> prompt_;
   GenerateOptions options_;
+  StopRules rules_;
   Sampler sampler_;
-  StreamDecoder decoder_;
   Stopwatch watch_;
   double last_seconds_ = 0;
-  std::string text_;  // of the current token
+  std::string text_;                   // of the current token
+  std::vector<float> last_of_prompt_;  // its logits [n_vocab], if the prompt's log-probabilities are asked for
   GeneratedToken token_;
   GenerateResult result_;
 };

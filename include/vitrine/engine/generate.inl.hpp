@@ -8,37 +8,37 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-VITRINE_INLINE const char* finish_reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::none: return "none";
-    case FinishReason::end_token: return "end_token";
-    case FinishReason::length: return "length";
-    case FinishReason::context_full: return "context_full";
-    case FinishReason::cancelled: return "cancelled";
-    case FinishReason::failed: return "failed";
-  }
-  return "unknown";
+namespace generate_detail {
+
+struct TimeIsOver {};  // thrown out of a prefill by its progress
+
+inline SamplingOptions with_end_tokens(SamplingOptions sampling, const GenerateOptions& options,
+                                       const Tokenizer& tokenizer) {
+  for (const auto* tokens : {&tokenizer.end_tokens(), &options.extra_end})
+    sampling.end_tokens.insert(sampling.end_tokens.end(), tokens->begin(), tokens->end());
+  return sampling;
 }
+
+}  // namespace generate_detail
 
 VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> prompt, GenerateOptions options)
     : session_(&session),
       prompt_(std::move(prompt)),
       options_(std::move(options)),
-      sampler_(options_.sampling, session.model().config().n_vocab),
-      decoder_(session.model().tokenizer()) {
-  check(options_.max_new_tokens >= 1, ErrorKind::bad_argument, "max_new_tokens: expected at least 1, got ",
-        options_.max_new_tokens);
+      rules_(session.model().tokenizer(), session.model().config().n_vocab, options_,
+             prompt_.empty() ? 0 : prompt_.back()),
+      sampler_(generate_detail::with_end_tokens(options_.sampling, options_, session.model().tokenizer()),
+               session.model().config().n_vocab) {
   check(!prompt_.empty(), ErrorKind::bad_argument, "prompt: expected at least 1 token, got none");
-  for (const Token token : options_.extra_end)
-    check(token >= 0 && token < session.model().config().n_vocab, ErrorKind::bad_argument,
-          "extra_end: expected ids from 0 to ", session.model().config().n_vocab - 1, ", got ", token);
+  for (const auto& n : {options_.log_probabilities, options_.prompt_log_probabilities})
+    check(n.value_or(0) >= 0, ErrorKind::bad_argument, "log_probabilities: expected at least 0, got ", n.value_or(0));
   const auto room = session.context() - session.length();
   check(std::int64_t(prompt_.size()) < room, ErrorKind::context_full, "the prompt of ",
         counted(std::int64_t(prompt_.size()), "token"), " does not fit: the context holds ",
         counted(session.context(), "token"), ", ", session.length(), session.length() == 1 ? " is" : " are",
         " in use, and max_new_tokens is ", options_.max_new_tokens,
         "; a prompt is never cut, and at least 1 place must be left to answer");
-  decoder_.continue_after(prompt_.back());
+  sampler_.begin(session.length() + std::int64_t(prompt_.size()));
   // So that nothing is allocated while tokens come; a very long generation grows a few times instead.
   constexpr std::int64_t most_reserved = 1 << 16;
   const auto expected = std::size_t((std::min)({options_.max_new_tokens, room, most_reserved}));
@@ -59,18 +59,40 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
 VITRINE_INLINE std::span<const float> Generation::advance() {
   if (!result_.tokens.empty()) return session_->decode(result_.tokens.back(), options_.stop);
   const Stopwatch prefill;
-  const auto logits = session_->prefill(prompt_, options_.stop, options_.progress);
+  const auto logits = this->prefill();
   result_.timings.prefill_seconds = prefill.seconds();
   return logits;
 }
 
+VITRINE_INLINE std::span<const float> Generation::prefill() {
+  const Progress progress = [this](const ProgressEvent& event) {
+    if (options_.progress) options_.progress(event);
+    if (event.done < event.total && rules_.is_time_over(watch_.seconds())) throw generate_detail::TimeIsOver();
+  };
+  if (!options_.prompt_log_probabilities) return session_->prefill(prompt_, options_.stop, progress);
+  const auto n_before = session_->length();
+  Candidates candidates(session_->model().config().n_vocab);
+  auto& all = result_.prompt_log_probabilities;
+  const auto see = [&](std::int64_t position, std::span<const float> logits) {
+    const auto next = std::size_t(position - n_before + 1);
+    if (next == prompt_.size()) {
+      last_of_prompt_.assign(logits.begin(), logits.end());
+    } else {
+      candidates.reset(logits);
+      all.push_back(log_probabilities(candidates, prompt_[next], *options_.prompt_log_probabilities));
+    }
+  };
+  session_->prefill_logits(prompt_, see, options_.stop, progress);
+  return last_of_prompt_;
+}
+
 VITRINE_INLINE const GeneratedToken* Generation::next() {
   if (result_.reason != FinishReason::none) return nullptr;
-  if (std::int64_t(result_.tokens.size()) == options_.max_new_tokens) return finish(FinishReason::length);
-  if (session_->length() == session_->context()) return finish(FinishReason::context_full);
   const auto length = session_->length();
   try {
     return step();
+  } catch (const generate_detail::TimeIsOver&) {
+    return finish(FinishReason::time_limit);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::cancelled) return finish(FinishReason::cancelled);
     fail(length);
@@ -98,13 +120,20 @@ VITRINE_INLINE const GeneratedToken* Generation::step() {
   else
     timings.inter_token_seconds.push_back(now - last_seconds_);
   last_seconds_ = now;
-  if (ends(id)) return finish(FinishReason::end_token);
 
   text_.clear();
-  decoder_.push(id, text_);
-  result_.tokens.push_back(id);
+  const bool has_room = session_->length() < session_->context();
+  const auto [reason, in_answer] = rules_.push(id, now, has_room, text_);
+  result_.reason = reason;
   result_.text += text_;
-  token_ = {id, text_, std::int64_t(result_.tokens.size()) - 1, now};
+  if (reason == FinishReason::stop_string) result_.stop_string = rules_.stop_string();
+  token_ = {id, text_, std::int64_t(result_.tokens.size()), now};
+  if (!in_answer) return text_.empty() ? nullptr : &token_;
+  result_.tokens.push_back(id);
+  if (options_.log_probabilities) {
+    result_.log_probabilities.push_back(sampler_.log_probabilities(logits, id, *options_.log_probabilities));
+    token_.log_probabilities = &result_.log_probabilities.back();
+  }
   return &token_;
 }
 
@@ -112,17 +141,10 @@ VITRINE_INLINE void Generation::cancel() {
   if (result_.reason == FinishReason::none) finish(FinishReason::cancelled);
 }
 
-// Bytes of an unfinished character become U+FFFD in the result's text; they were in no token's text.
 VITRINE_INLINE const GeneratedToken* Generation::finish(FinishReason reason) {
   result_.reason = reason;
-  result_.text += decoder_.finish();
+  rules_.finish(result_.text);
   return nullptr;
-}
-
-VITRINE_INLINE bool Generation::ends(Token token) const {
-  if (options_.ignore_end) return false;
-  return session_->model().tokenizer().is_end(token) ||
-         std::find(options_.extra_end.begin(), options_.extra_end.end(), token) != options_.extra_end.end();
 }
 
 VITRINE_INLINE GenerateResult generate(Session& session, std::vector<Token> prompt, GenerateOptions options,

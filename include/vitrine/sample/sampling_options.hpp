@@ -57,7 +57,7 @@ struct SamplingOptions {
   double dry_base = 1.75;
   std::int64_t dry_allowed_length = 2;
   std::int64_t dry_window = 0;        // 0: all
-  std::vector<Token> dry_breakers{};  // ascending; at these a repetition ends
+  std::vector<Token> dry_breakers{};  // ascending; see text/token_search.hpp
 
   SamplingOrder order = SamplingOrder::huggingface;
   std::optional<std::uint64_t> seed{};  // none: fresh entropy; the sampler reports the seed that it uses

@@ -1,0 +1,71 @@
+// Bodies of engine/stop_rules.hpp.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "vitrine/core/error.hpp"
+#include "vitrine/engine/stop_rules.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+VITRINE_INLINE StopRules::StopRules(Tokenizer tokenizer, std::int64_t n_vocab, const GenerateOptions& options,
+                                    Token last_of_prompt)
+    : tokenizer_(std::move(tokenizer)),
+      stop_strings_(options.stop_strings),
+      matcher_(stop_strings_),
+      decoder_(tokenizer_),
+      end_tokens_(options.extra_end),
+      ignore_end_(options.ignore_end),
+      max_new_tokens_(options.max_new_tokens),
+      time_limit_(options.time_limit) {
+  check(max_new_tokens_ >= 1, ErrorKind::bad_argument, "max_new_tokens: expected at least 1, got ", max_new_tokens_);
+  check(time_limit_ >= 0 && time_limit_ <= (std::numeric_limits<double>::max)(), ErrorKind::bad_argument,
+        "time_limit: expected a number of seconds, or 0 for none, got ", time_limit_);
+  for (std::size_t i = 0; i < end_tokens_.size(); ++i)
+    check(end_tokens_[i] >= 0 && end_tokens_[i] < n_vocab, ErrorKind::bad_argument, "extra_end[", i,
+          "]: expected ids from 0 to ", n_vocab - 1, ", got ", end_tokens_[i]);
+  for (std::size_t i = 0; i < stop_strings_.size(); ++i)
+    if (const auto token = tokenizer_.find(stop_strings_[i]); token && tokenizer_.is_special(*token))
+      stop_tokens_.emplace_back(*token, i);
+  decoder_.continue_after(last_of_prompt);
+  piece_.reserve(1024);
+}
+
+VITRINE_INLINE StopRules::Verdict StopRules::push(Token token, double seconds, bool has_room, std::string& text) {
+  if (ends(token)) return {flush(text) ? FinishReason::stop_string : FinishReason::end_token, false};
+  for (const auto& [stop_token, index] : stop_tokens_) {
+    if (stop_token != token) continue;
+    if (!flush(text)) found_ = stop_strings_[index];
+    return {FinishReason::stop_string, false};
+  }
+  ++n_tokens_;
+  piece_.clear();
+  decoder_.push(token, piece_);
+  if (matcher_.push(piece_, text)) {
+    found_ = stop_strings_[*matcher_.found()];
+    return {FinishReason::stop_string, true};
+  }
+  const auto reason = n_tokens_ == max_new_tokens_ ? FinishReason::length
+                      : !has_room                  ? FinishReason::context_full
+                      : is_time_over(seconds)      ? FinishReason::time_limit
+                                                   : FinishReason::none;
+  const bool found = reason != FinishReason::none && flush(text);
+  return {found ? FinishReason::stop_string : reason, true};
+}
+
+VITRINE_INLINE void StopRules::finish(std::string& text) { flush(text); }
+
+// Bytes of an unfinished character become U+FFFD. True if the end of the text decides for a stop string in it.
+VITRINE_INLINE bool StopRules::flush(std::string& text) {
+  const bool found = matcher_.push(decoder_.finish(), text) || matcher_.finish(text);
+  if (found) found_ = stop_strings_[*matcher_.found()];
+  return found;
+}
+
+VITRINE_INLINE bool StopRules::ends(Token token) const {
+  if (ignore_end_) return false;
+  return tokenizer_.is_end(token) || std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
+}
+
+VITRINE_NAMESPACE_END

@@ -1,0 +1,1 @@
+#include "vitrine/engine/stop_rules.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/text/stop_strings.inl.hpp"
