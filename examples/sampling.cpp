@@ -93,7 +93,11 @@ static void show(const example::Arguments& args) {
   auto options = example::sampling_options(args);
   bool chosen = args.has("top_k") || args.has("preset");
   for (const auto& argument : example::drawing_arguments) chosen = chosen || args.has(argument.name);
-  if (!chosen) options = {.temperature = 0.8, .top_k = 6, .top_p = 0.9, .seed = options.seed};
+  if (!chosen) {
+    options.temperature = 0.8;
+    options.top_k = 6;
+    options.top_p = 0.9;
+  }
   const auto source = example::read_logits(args);
   const auto n_shown = std::size_t(args.get<int>("show", 1, 1000));
   vitrine::Sampler sampler(options, std::int64_t(source.logits.size()));

@@ -59,13 +59,14 @@ inline void add_sampling_options(cxxopts::OptionAdder& add) {
 inline std::vector<vitrine::TokenBias> logit_biases(const std::string& text) {
   std::vector<vitrine::TokenBias> biases;
   for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size()), colon = text.find(':', begin);
-    const bool has_colon = colon < end;
-    const auto id = has_colon ? as_number(text.substr(begin, colon - begin)) : std::nullopt;
-    const auto bias = has_colon ? as_number(text.substr(colon + 1, end - colon - 1)) : std::nullopt;
-    expect(id && bias && *id == std::floor(*id) && std::fabs(*id) < 2147483648.0,
-           "--logit_bias: expected ID:BIAS, separated by commas, got '" + text.substr(begin, end - begin) + "'");
-    biases.push_back({vitrine::Token(*id), float(*bias)});
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const std::size_t colon = std::min(part.find(':'), part.size());
+    const auto bias = colon < part.size() ? as_number(part.substr(colon + 1)) : std::nullopt;
+    const double id = as_number(part.substr(0, colon)).value_or(0.5);
+    expect(bias.has_value() && id == std::floor(id) && std::fabs(id) < 2147483648.0,
+           "--logit_bias: expected ID:BIAS, separated by commas, got '" + part + "'");
+    biases.push_back({vitrine::Token(id), float(bias.value_or(0))});
     begin = end + 1;
   }
   return biases;

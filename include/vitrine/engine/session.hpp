@@ -71,8 +71,8 @@ class Session {
   void prefill_logits(std::span<const Token> tokens, const LogitsObserver& see, const std::stop_token& stop = {},
                       const Progress& progress = {});
 
-  // Keeps the first n_tokens. Throws Error::bad_argument unless 0 <= n_tokens <= length(). A ring can go back by at least
-  // `chunk` tokens; further back, where it has overwritten keys, the next call computes all tokens anew.
+  // Keeps the first n_tokens. Throws Error::bad_argument unless 0 <= n_tokens <= length(). A ring can go back by at
+  // least `chunk` tokens; further back, where it has overwritten keys, the next call computes all tokens anew.
   void truncate(std::int64_t n_tokens);
   void reset() { truncate(0); }
 
