@@ -76,6 +76,7 @@ class Candidates {
   bool whole() const { return begin_ == 0 && end_ == n_admissible_; }
   bool in_lanes() const;  // sums run over the whole vocabulary, by the kernels
   double distance(std::int64_t i) const;
+  float bound_by_histogram(std::int64_t n) const;
   void radix_sort();
   void sort_first(std::int64_t n);
   void weigh_sorted();

@@ -78,17 +78,33 @@ VITRINE_INLINE void Candidates::radix_sort() {
   std::copy(from, from + n, sorted_.data());  // three passes: the result is in the other buffer
 }
 
+// A logit that at least n reach, and not many more: all are counted by their distance from the largest, in steps of
+// 1/64. (No float lies between largest - k/64 and what that is rounded to, so rounding leaves none out.)
+VITRINE_INLINE float Candidates::bound_by_histogram(std::int64_t n) const {
+  constexpr int n_bins = 2048;
+  constexpr float per_step = 64;
+  std::int32_t count[n_bins] = {};
+  for (const float z : logits_) ++count[int((std::min)((largest_ - z) * per_step, float(n_bins - 1)))];
+  int bin = 0;
+  for (std::int64_t sum = count[0]; sum < n; sum += count[bin]) ++bin;
+  if (bin == n_bins - 1) return std::numeric_limits<float>::lowest();
+  return largest_ - float(bin + 1) / per_step;
+}
+
 VITRINE_INLINE void Candidates::sort_first(std::int64_t n) {
   if (n <= n_sorted_) return;
   // Grow by a factor, so that a walk that goes on and on costs no more than one sort of what it reads.
-  const std::int64_t target = (std::min)((std::max)({n, std::int64_t(64), 8 * n_sorted_}), end_);
+  const std::int64_t factor = n_sorted_ < 4096 ? 8 : 4;
+  const std::int64_t target = (std::min)((std::max)({n, std::int64_t(64), factor * n_sorted_}), end_);
   const auto n_blocks = std::int64_t(block_max_.size());
   float least = std::numeric_limits<float>::lowest();  // -inf stays out
-  if (target < n_blocks) {
+  if (8 * target < n_blocks) {
     block_order_ = block_max_;  // same size: nothing is allocated
     const auto nth = block_order_.begin() + (target - 1);
     std::nth_element(block_order_.begin(), nth, block_order_.end(), std::greater<>());
     least = (std::max)(least, *nth);
+  } else if (target < n_admissible_ && largest_ < candidates_detail::infinity) {
+    least = (std::max)(least, bound_by_histogram(target));
   }
   sorted_.clear();
   const auto n_vocab = std::int64_t(logits_.size());
