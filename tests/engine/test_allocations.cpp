@@ -9,9 +9,16 @@ TEST_CASE("decoding and sampling allocate nothing per token") {
     INFO(file);
     Session session(model(data(file)), {.n_threads = 2});
     auto generation = generate(session, {5, 6, 7, 8},
-                               {.sampling = {.temperature = 1, .top_k = 40, .top_p = 0.9, .seed = 1},
+                               {.sampling = {.temperature = 1,
+                                             .top_k = 40,
+                                             .top_p = 0.9,
+                                             .repetition_penalty = 1.1,
+                                             .frequency_penalty = 0.1,
+                                             .seed = 1},
                                 .max_new_tokens = 60,
-                                .ignore_end = true});
+                                .ignore_end = true,
+                                .stop_strings = {"a text that will not come", "nor this"},
+                                .time_limit = 1000});
     for (int i = 0; i < 4; ++i) REQUIRE(generation.next());  // the first tokens may warm something up
     const auto before = n_allocations.load();
     for (int i = 0; i < 50; ++i) REQUIRE(generation.next());

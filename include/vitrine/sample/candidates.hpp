@@ -76,6 +76,7 @@ class Candidates {
   bool whole() const { return begin_ == 0 && end_ == n_admissible_; }
   bool in_lanes() const;  // sums run over the whole vocabulary, by the kernels
   double distance(std::int64_t i) const;
+  double log_total();
   float bound_by_histogram(std::int64_t n) const;
   void radix_sort();
   void sort_first(std::int64_t n);
@@ -92,9 +93,9 @@ class Candidates {
   std::int64_t n_admissible_ = 0;         // logits that are not -inf
   std::int64_t begin_ = 0, end_ = 0;      // what is kept, as places in the order of all
   std::int64_t n_sorted_ = 0, n_weights_ = 0;
-  float largest_ = 0;                   // of all
-  float first_ = 0;                     // logit of the first one kept
-  double temperature_ = 1, total_ = 0;  // total_ <= 0: not known
+  float largest_ = 0;                                   // of all
+  float first_ = 0;                                     // logit of the first one kept
+  double temperature_ = 1, total_ = 0, log_total_ = 0;  // total_ <= 0: not known
 };
 
 VITRINE_NAMESPACE_END

@@ -170,12 +170,18 @@ VITRINE_INLINE double Candidates::total() {
   } else {
     for (std::int64_t i = 0; i < size(); ++i) total_ += weight(i);
   }
+  log_total_ = exact::log(total_);
   return total_;
+}
+
+VITRINE_INLINE double Candidates::log_total() {
+  total();
+  return log_total_;
 }
 
 VITRINE_INLINE double Candidates::surprise(std::int64_t i) {
   sort_first(begin_ + i + 1);
-  return exact::log(total()) - distance(i);
+  return log_total() - distance(i);
 }
 
 // With d_i = log of the weight: log p_i = d_i - log(total).
@@ -187,7 +193,7 @@ VITRINE_INLINE double Candidates::entropy() {
     for (std::int64_t i = 0; i < size(); ++i)
       if (const double w = weight(i); w > 0) moment += w * distance(i);
   }
-  return (std::max)(0.0, exact::log(total()) - moment / total());
+  return (std::max)(0.0, log_total() - moment / total());
 }
 
 VITRINE_INLINE double Candidates::deviation() {
@@ -258,7 +264,7 @@ VITRINE_INLINE bool Candidates::has(Token token) {
 VITRINE_INLINE double Candidates::log_probability(Token token) {
   if (!has(token)) return -double(candidates_detail::infinity);
   if (size() == 1) return 0;
-  return (double(logits_[std::size_t(token)]) - double(first_)) / temperature_ - exact::log(total());
+  return (double(logits_[std::size_t(token)]) - double(first_)) / temperature_ - log_total();
 }
 
 VITRINE_INLINE std::int64_t Candidates::rank(Token token) {

@@ -67,13 +67,13 @@ VITRINE_FORCE_INLINE double sum(const float* x, std::int64_t n, Term term) {
 
 inline double mass(const float* x, std::int64_t n, float largest, float temperature) {
   const f32x16 offset = broadcast(largest), divisor = broadcast(temperature);
-  return sum(x, n, [&](f32x16 a) { return exp((a - offset) / divisor); });
+  return sum(x, n, [&](f32x16 a) { return exp_not_positive((a - offset) / divisor); });
 }
 
 inline double moment(const float* x, std::int64_t n, float largest, float temperature) {
   const f32x16 offset = broadcast(largest), divisor = broadcast(temperature);
   return sum(x, n, [&](f32x16 a) {
-    const f32x16 d = (a - offset) / divisor, weight = exp(d);
+    const f32x16 d = (a - offset) / divisor, weight = exp_not_positive(d);
     return select(greater(weight, zero()), weight * d, zero());  // 0 * -infinity would be NaN
   });
 }
