@@ -67,21 +67,25 @@ VITRINE_FORCE_INLINE double sum(const float* x, std::int64_t n, Term term) {
 
 inline double mass(const float* x, std::int64_t n, float largest, float temperature) {
   const f32x16 offset = broadcast(largest), divisor = broadcast(temperature);
-  return sum(x, n, [&](f32x16 a) { return exp_not_positive((a - offset) / divisor); });
+  return sum(
+      x, n, [&](f32x16 a) __attribute__((always_inline)) { return exp_not_positive((a - offset) / divisor); });
 }
 
 inline double moment(const float* x, std::int64_t n, float largest, float temperature) {
   const f32x16 offset = broadcast(largest), divisor = broadcast(temperature);
-  return sum(x, n, [&](f32x16 a) {
-    const f32x16 d = (a - offset) / divisor, weight = exp_not_positive(d);
-    return select(greater(weight, zero()), weight * d, zero());  // 0 * -infinity would be NaN
-  });
+  return sum(
+      x, n, [&](f32x16 a) __attribute__((always_inline)) {
+        const f32x16 d = (a - offset) / divisor, weight = exp_not_positive(d);
+        return select(greater(weight, zero()), weight * d, zero());  // 0 * -infinity would be NaN
+      });
 }
 
 inline SamplingKernels::Spread spread(const float* x, std::int64_t n, float centre) {
   const f32x16 none = from_bits(broadcast_i32(std::int32_t(0xff800000))), offset = broadcast(centre);
-  const auto distance = [&](f32x16 a) { return select(greater(a, none), a - offset, zero()); };
-  const auto square = [&](f32x16 a) {
+  const auto distance = [&](f32x16 a) __attribute__((always_inline)) {
+    return select(greater(a, none), a - offset, zero());
+  };
+  const auto square = [&](f32x16 a) __attribute__((always_inline)) {
     const f32x16 d = distance(a);
     return d * d;
   };
