@@ -1,7 +1,7 @@
 // Golden hashes of logits: the bits that every machine and every instruction set must give, recorded once.
 //
-// A run is a prompt of 40 tokens and 8 greedy steps; keys that end in 600 are runs of 600 tokens and 3 steps with a
-// cache of F16, where attention adds up three spans of keys. To record anew after a change of the arithmetic version
+// A run is a prompt of 40 tokens and 8 greedy steps; keys that end in 600 are runs of 600 tokens and 3 steps, where
+// attention adds up three spans of keys. To record anew after a change of the arithmetic version
 // (and only then): VITRINE_RECORD_GOLDEN=1 test_invariant "golden*", which writes the file instead of comparing.
 #include "support/bits.hpp"
 
@@ -35,7 +35,7 @@ void compare_all(std::int64_t n_prompt, std::int64_t n_steps, const std::vector<
     std::vector<Token> prompt;
     for (std::int64_t i = 0; i < n_prompt; ++i) prompt.push_back(Token((i * 104729 + 7) % shared->config().n_vocab));
     for (const auto type : types) {
-      const auto key = std::string(file) + " " + dtype_info(type).name + suffix;
+      const auto key = std::string(file) + " " + kv_type_name(type) + suffix;
       INFO(key);
       const auto value = hex(hash(run(shared, prompt, n_steps, {.n_threads = 2, .kv_type = type})));
       if (record)
@@ -57,7 +57,9 @@ TEST_CASE("every tiny model has golden hashes", "[control]") {
 }
 
 TEST_CASE("golden hashes of the logits of tiny models") {
-  compare_all(40, 8, {DType::f32, DType::f16, DType::bf16}, "");
+  compare_all(40, 8, {DType::f32, DType::f16, DType::bf16, DType::int8, DType::int4}, "");
 }
 
-TEST_CASE("golden hashes of the logits of tiny models after 600 tokens") { compare_all(600, 3, {DType::f16}, " 600"); }
+TEST_CASE("golden hashes of the logits of tiny models after 600 tokens") {
+  compare_all(600, 3, {DType::f16, DType::int8}, " 600");
+}

@@ -16,7 +16,7 @@ namespace {
 
 struct TinyModel {
   const char* path;
-  DType kv_type;
+  KvTypes kv_type;
 };
 // Every architecture, every element type of the cache, float and quantised weights, windows shorter than the prompt.
 const std::vector<TinyModel> models = {
@@ -31,6 +31,12 @@ const std::vector<TinyModel> models = {
     {"tiny/gemma3/model-f32.gguf", DType::f16},
     {"quantmodel/llama256/model-Q4_1.gguf", DType::f16},
     {"quantmodel/llama256/model-Q4_K_M.gguf", DType::f32},
+    {"tiny/llama_mha/model-bf16.gguf", DType::int4},
+    {"tiny/llama_gqa/model-f16.gguf", DType::int8},
+    {"tiny/qwen2/model-f32.gguf", {DType::f16, DType::int4}},
+    {"tiny/mistral_swa", {DType::int8, DType::int4}},
+    {"tiny/gemma3/model-f32.gguf", DType::int8},
+    {"quantmodel/llama256/model-Q4_K_M.gguf", {DType::int4, DType::bf16}},
 };
 
 constexpr std::int64_t n_steps = 16;
@@ -51,7 +57,7 @@ TEST_CASE("every tiny model is among those that are compared", "[control]") {
 
 TEST_CASE("chunks: any chunk size from 1 to 40 gives the bits of one pass") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto prompt = prompt_for(shared);
   const auto whole = run(shared, prompt, 2, {.n_threads = 1, .kv_type = tiny.kv_type, .chunk = 40});
@@ -66,7 +72,7 @@ TEST_CASE("chunks: any chunk size from 1 to 40 gives the bits of one pass") {
 
 TEST_CASE("chunks: 20 random splits give the bits of one pass") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto prompt = prompt_for(shared);
   const auto whole = run(shared, prompt, 1, {.n_threads = 1, .kv_type = tiny.kv_type});
@@ -84,7 +90,7 @@ TEST_CASE("chunks: 20 random splits give the bits of one pass") {
 
 TEST_CASE("cache: recomputing everything gives the same bits at each of 16 steps") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto prompt = prompt_for(shared);
   const auto cached = run(shared, prompt, n_steps, {.n_threads = 1, .kv_type = tiny.kv_type});
@@ -96,7 +102,7 @@ TEST_CASE("cache: recomputing everything gives the same bits at each of 16 steps
 
 TEST_CASE("threads: 1, 2 and 3 threads give the same bits") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto prompt = prompt_for(shared);
   const auto one = run(shared, prompt, n_steps, {.n_threads = 1, .kv_type = tiny.kv_type});
@@ -120,7 +126,7 @@ TEST_CASE("threads: 1, 2 and 3 threads give the same bits") {
 
 TEST_CASE("instruction sets: each one of this machine gives the bits of the scalar kernels") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto prompt = prompt_for(shared);
   SessionOptions options{.n_threads = 1, .kv_type = tiny.kv_type};
@@ -138,7 +144,7 @@ TEST_CASE("instruction sets: each one of this machine gives the bits of the scal
 
 TEST_CASE("trace: being watched changes nothing") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto prompt = prompt_for(shared);
   SessionOptions options{.n_threads = 2, .kv_type = tiny.kv_type};
@@ -153,7 +159,7 @@ TEST_CASE("trace: being watched changes nothing") {
 TEST_CASE("batch: sequences in one pass get the bits that each gets alone, whoever keeps their keys and values") {
   const auto& tiny = GENERATE(from_range(models));
   const bool paged = GENERATE(false, true);
-  INFO(tiny.path << (paged ? ", paged" : ", contiguous"));
+  INFO(tiny.path << ", cache " << tiny.kv_type.name() << (paged ? ", paged" : ", contiguous"));
   const auto shared = model(data(tiny.path));
   const auto& transformer = shared->transformer();
   const auto all = prompt_for(shared);

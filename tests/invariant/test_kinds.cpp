@@ -20,8 +20,8 @@ std::vector<Token> long_prompt(const std::shared_ptr<const Model>& model, std::i
 
 TEST_CASE("kinds: contiguous, paged and ring storage give the same bits") {
   const auto path = GENERATE(from_range(models));
-  const auto kv_type = GENERATE(DType::f32, DType::f16, DType::bf16);
-  INFO(path << ", " << dtype_info(kv_type).name);
+  const auto kv_type = GENERATE(KvTypes(DType::f32), DType::f16, DType::bf16, DType::int8, DType::int4);
+  INFO(path << ", " << kv_type.name());
   const auto shared = model(data(path));
   const auto prompt = long_prompt(shared);
   const auto expected = run(shared, prompt, 8, {.n_threads = 1, .kv_type = kv_type, .chunk = 300});

@@ -13,9 +13,16 @@ namespace {
 struct LongModel {
   const char* path;
   bool sees_all;  // some layer has no window
+  KvTypes kv_type = DType::f16;
 };
 const std::vector<LongModel> models = {
-    {"tiny/llama_gqa/model-f16.gguf", true}, {"tiny/gemma3/model-f32.gguf", true}, {"tiny/mistral_swa", false}};
+    {"tiny/llama_gqa/model-f16.gguf", true},
+    {"tiny/gemma3/model-f32.gguf", true},
+    {"tiny/mistral_swa", false},
+    {"tiny/llama_gqa/model-f16.gguf", true, DType::int8},
+    {"tiny/gemma3/model-f32.gguf", true, {DType::int8, DType::int4}},
+    {"tiny/mistral_swa", false, DType::int4},
+};
 
 constexpr std::int64_t n_prompt = 600, n_steps = 3;
 static_assert(n_prompt > 2 * attention_span);
@@ -46,9 +53,9 @@ Run run_long(const std::shared_ptr<const Model>& model, const SessionOptions& op
 
 TEST_CASE("long: chunks of 7, 100, 256 and all, by 1, 2 and 3 threads, give the same bits") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto whole = run_long(shared, {.n_threads = 1, .chunk = n_prompt});
+  const auto whole = run_long(shared, {.n_threads = 1, .kv_type = tiny.kv_type, .chunk = n_prompt});
   CHECK(whole.n_passes == 1 + n_steps);
   struct Way {
     std::int64_t chunk;
@@ -57,7 +64,7 @@ TEST_CASE("long: chunks of 7, 100, 256 and all, by 1, 2 and 3 threads, give the 
   for (const auto& [chunk, n_threads] :
        {Way{7, 1}, Way{7, 3}, Way{100, 1}, Way{100, 2}, Way{256, 1}, Way{256, 2}, Way{600, 3}}) {
     INFO("chunk " << chunk << ", " << n_threads << " threads");
-    const auto other = run_long(shared, {.n_threads = n_threads, .chunk = chunk});
+    const auto other = run_long(shared, {.n_threads = n_threads, .kv_type = tiny.kv_type, .chunk = chunk});
     CHECK(other.n_passes == (n_prompt + chunk - 1) / chunk + n_steps);
     CHECK(first_difference(whole, other) == -1);
   }
@@ -65,12 +72,12 @@ TEST_CASE("long: chunks of 7, 100, 256 and all, by 1, 2 and 3 threads, give the 
 
 TEST_CASE("long: token by token across the edges of spans gives the same bits") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto whole = run_long(shared, {.n_threads = 1, .chunk = n_prompt});
+  const auto whole = run_long(shared, {.n_threads = 1, .kv_type = tiny.kv_type, .chunk = n_prompt});
   for (const int n_threads : {1, 2, 3}) {
     INFO(n_threads << " threads");
-    const auto pieced = run_long(shared, {.n_threads = n_threads}, pieces_at_edges);
+    const auto pieced = run_long(shared, {.n_threads = n_threads, .kv_type = tiny.kv_type}, pieces_at_edges);
     CHECK(pieced.n_passes == std::int64_t(pieces_at_edges.size()) + n_steps);
     CHECK(first_difference(whole, pieced) == -1);
   }
@@ -86,10 +93,10 @@ TEST_CASE("long: a prompt wholly token by token gives the same bits") {
 
 TEST_CASE("long: recomputing everything gives the same bits at each step") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto cached = run_long(shared, {.n_threads = 2});
-  const auto uncached = run_long(shared, {.n_threads = 2, .use_cache = false});
+  const auto cached = run_long(shared, {.n_threads = 2, .kv_type = tiny.kv_type});
+  const auto uncached = run_long(shared, {.n_threads = 2, .kv_type = tiny.kv_type, .use_cache = false});
   CHECK(cached.n_pass_tokens == n_prompt + n_steps);
   CHECK(uncached.n_pass_tokens == n_prompt + n_steps * n_prompt + n_steps * (n_steps + 1) / 2);
   CHECK(first_difference(cached, uncached) == -1);
@@ -97,13 +104,13 @@ TEST_CASE("long: recomputing everything gives the same bits at each step") {
 
 TEST_CASE("long: each instruction set of this machine gives the bits of the scalar kernels") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto scalar = run_long(shared, {.n_threads = 1, .isa = Isa::scalar});
+  const auto scalar = run_long(shared, {.n_threads = 1, .kv_type = tiny.kv_type, .isa = Isa::scalar});
   for (const auto isa : available_isas()) {
     if (isa == Isa::scalar) continue;
     INFO(isa_name(isa));
-    const auto other = run_long(shared, {.n_threads = 1, .isa = isa}, pieces_at_edges);
+    const auto other = run_long(shared, {.n_threads = 1, .kv_type = tiny.kv_type, .isa = isa}, pieces_at_edges);
     CHECK(other.isa == isa_name(isa));
     CHECK(first_difference(scalar, other) == -1);
   }
@@ -114,11 +121,11 @@ TEST_CASE("long: each instruction set of this machine gives the bits of the scal
 // the spans of one token must have been separate tasks.
 TEST_CASE("long: decoding sees the spans that it should see", "[control]") {
   const auto& tiny = GENERATE(from_range(models));
-  INFO(tiny.path);
+  INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   auto prompt = long_prompt(shared);
   const auto last_logits = [&] {
-    Session session(shared, {.n_context = n_prompt + 1, .n_threads = 1});
+    Session session(shared, {.n_context = n_prompt + 1, .n_threads = 1, .kv_type = tiny.kv_type});
     session.prefill(prompt);
     return copy(session.decode(5));
   };

@@ -15,19 +15,33 @@ AttentionShape shape_of(std::int64_t n_head, std::int64_t n_kv_head, std::int64_
   return {n_head, n_kv_head, head_dim, window, 1.0f / std::sqrt(float(head_dim))};
 }
 
-float stored(float value, DType type) {
-  switch (type) {
-    case DType::f16: return f16_to_f32(f32_to_f16(value));
-    case DType::bf16: return bf16_to_f32(f32_to_bf16(value));
-    default: return value;
+AttentionShape with_sinks(AttentionShape shape, std::int64_t sinks) {
+  shape.sinks = sinks;
+  return shape;
+}
+
+// Every head of x as a cache of this type gives it back.
+Tensor<float, 2> stored(const Tensor<float, 2>& x, DType type, std::int64_t head_dim) {
+  Tensor<float, 2> out(x.shape());
+  for (std::int64_t i = 0; i < x.view().count(); i += head_dim) {
+    reference::stored(type, {x.data() + i, std::size_t(head_dim)}, {out.data() + i, std::size_t(head_dim)});
   }
+  return out;
 }
 
 Tensor<float, 2> expected(const Case& c, const Numbers& numbers) {
-  Tensor<float, 2> k(numbers.k.shape()), v(numbers.v.shape()), out(numbers.q.shape());
-  for (std::int64_t i = 0; i < k.view().count(); ++i) k.data()[i] = stored(numbers.k.data()[i], c.type);
-  for (std::int64_t i = 0; i < v.view().count(); ++i) v.data()[i] = stored(numbers.v.data()[i], c.type);
-  reference::attention(c.shape, numbers.q.view(), k.view(), v.view(), c.pos0, out.view());
+  const auto head_dim = c.shape.head_dim;
+  Tensor<float, 2> out(numbers.q.shape());
+  const auto query = [&](const Tensor<float, 2>& x) {
+    Tensor<float, 2> q(x.shape());
+    for (std::int64_t i = 0; i < q.view().count(); i += head_dim) {
+      const std::span<const float> head(x.data() + i, std::size_t(head_dim));
+      reference::query(c.types.k, head, {q.data() + i, std::size_t(head_dim)});
+    }
+    return q;
+  };
+  reference::attention(c.shape, query(numbers.q).view(), stored(numbers.k, c.types.k, head_dim).view(),
+                       stored(numbers.v, c.types.v, head_dim).view(), c.pos0, out.view(), query(numbers.q_sink).view());
   return out;
 }
 
@@ -60,7 +74,8 @@ std::vector<std::int64_t> random_cuts(const Case& c, unsigned seed) {
 
 std::string describe(const Case& c) {
   return concat(c.shape.n_head, " heads, ", c.shape.n_kv_head, " kv, width ", c.shape.head_dim, ", window ",
-                c.shape.window, ", ", dtype_info(c.type).name, ", positions ", c.pos0, " + ", c.n_tokens);
+                c.shape.window, ", sinks ", c.shape.sinks, ", ", c.types.name(), ", positions ", c.pos0, " + ",
+                c.n_tokens);
 }
 
 // Every width; multi-head, grouped and multi-query; windows; far positions.
@@ -70,6 +85,9 @@ std::vector<Case> cases() {
     all.push_back({shape_of(3, 1, head_dim), DType::f32, 0, 37});
     all.push_back({shape_of(4, 4, head_dim), DType::f16, 250, 23});
     all.push_back({shape_of(4, 2, head_dim, 50), DType::bf16, 300, 70});
+    all.push_back({shape_of(3, 1, head_dim), DType::int8, 0, 37});
+    all.push_back({shape_of(4, 2, head_dim, 50), DType::int4, 300, 70});
+    all.push_back({shape_of(9, 1, head_dim), {DType::int8, DType::int4}, 250, 23});
   }
   all.push_back({shape_of(9, 3, 64), DType::f16, 0, 300});
   all.push_back({shape_of(4, 1, 256, 512), DType::f16, 700, 40});
@@ -80,6 +98,25 @@ std::vector<Case> cases() {
   all.push_back({shape_of(2, 1, 64, 16), DType::f32, 500, 60});
   all.push_back({shape_of(6, 2, 64), DType::f16, 5000, 17});
   all.push_back({shape_of(6, 2, 64, 257), DType::f16, 5000, 50});
+  const DType types[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::int4};
+  for (const DType k : types) {
+    for (const DType v : types) all.push_back({shape_of(6, 2, 80, 200), {k, v}, 480, 40});
+  }
+  for (const DType type : {DType::f16, DType::int8, DType::int4}) {  // windows with sinks
+    all.push_back({with_sinks(shape_of(9, 3, 64, 30), 4), type, 0, 90});
+    all.push_back({with_sinks(shape_of(4, 1, 80, 300), 100), type, 700, 40});
+  }
+  all.push_back({with_sinks(shape_of(2, 2, 32, 1), 256), DType::f32, 0, 300});
+  all.push_back({with_sinks(shape_of(3, 1, 64, 600), 4), DType::f16, 3000, 20});
+  all.push_back({with_sinks(shape_of(3, 1, 64, 50), 4), DType::bf16, 510, 60});
+  for (const DType type : {DType::int8, DType::int4}) {
+    all.push_back({shape_of(9, 3, 64), type, 0, 300});
+    all.push_back({shape_of(4, 1, 256, 512), type, 700, 40});
+    all.push_back({shape_of(64, 1, 16), type, 40, 5});
+    all.push_back({shape_of(2, 2, 64, 1), type, 255, 20});
+    all.push_back({shape_of(2, 1, 64, 16), type, 500, 60});
+    all.push_back({shape_of(9, 3, 64), type, 5000, 17});
+  }
   return all;
 }
 
@@ -141,7 +178,7 @@ TEST_CASE("attention: several sequences in a row share the scratch without a bar
     numbers.emplace_back(batch[i], unsigned(i) * 10);
     alone.push_back(run(batch[i], numbers[i], available_isas().back(), 1, whole(batch[i])));
     together.emplace_back(alone[i].shape());
-    caches.emplace_back(batch[i].type, 1, 64, batch[i].pos0 + batch[i].n_tokens, unsigned(i));
+    caches.emplace_back(batch[i].types, 1, 64, batch[i].pos0 + batch[i].n_tokens, unsigned(i));
   }
   for (int repetition = 0; repetition < 30; ++repetition) {
     Team team(1 + repetition % 3);
@@ -169,7 +206,7 @@ TEST_CASE("attention: a query that sees no key gets exact zeros, its neighbours 
   for (const Isa isa : available_isas()) {
     for (const int n_threads : {1, 2}) {
       const auto want = run(c, numbers, isa, 1, whole(c));
-      ScatteredCache cache(c.type, 1, 32, 5, 1);
+      ScatteredCache cache(c.types, 1, 32, 5, 1);
       Tensor<float, 2> q({8, 64}), out({8, 64});
       std::copy_n(numbers.q.data(), 5 * 64, q.data() + 3 * 64);
       std::memset(out.data(), 0xff, 8 * 64 * sizeof(float));
@@ -183,6 +220,40 @@ TEST_CASE("attention: a query that sees no key gets exact zeros, its neighbours 
       for (std::int64_t i = 0; i < 3 * 64; ++i) REQUIRE(float_to_bits(out.data()[i]) == 0u);
       CHECK(std::memcmp(out.data() + 3 * 64, want.data(), 5 * 64 * sizeof(float)) == 0);
     }
+  }
+}
+
+TEST_CASE("attention: a query that sees all by window and sinks sees what one without a window does") {
+  Case c{with_sinks(shape_of(4, 2, 64, 40), 10), DType::f16, 0, 50};
+  Numbers numbers(c);
+  numbers.q_sink = random_matrix(50, 4 * 64, 1, 2.0f);  // as q: up to here nothing lies between sinks and window
+  REQUIRE(same_bits(numbers.q, numbers.q_sink));
+  const auto limited = expected(c, numbers);
+  const auto with = run(c, numbers, available_isas().back(), 2, whole(c));
+  c.shape = shape_of(4, 2, 64);
+  CHECK(worst_difference(limited, expected(c, numbers)) == 0);
+  CHECK(worst_difference(with, expected(c, numbers)) < 3e-6);
+  CHECK_FALSE(same_bits(with, run(c, numbers, available_isas().back(), 2, whole(c))));  // the sinks are summed apart
+  CHECK(c.shape.sink_position(49) == 49);
+}
+
+TEST_CASE("attention: sinks want a window and a second query") {
+  const AttentionShape good = with_sinks(shape_of(1, 1, 16, 8), 4);
+  CHECK(good.sink_position(11) == 11);
+  CHECK(good.sink_position(12) == 11);
+  CHECK(good.sink_position(1000) == 11);
+  for (const auto& [shape, second] : {std::pair(good, false), std::pair(with_sinks(shape_of(1, 1, 16), 4), true),
+                                      std::pair(with_sinks(shape_of(1, 1, 16, 8), 257), true),
+                                      std::pair(with_sinks(shape_of(1, 1, 16, 8), -1), true)}) {
+    ScatteredCache cache(DType::f16, 1, 16, 1, 1);
+    Tensor<float, 2> q({1, 16}), out({1, 16});
+    AttentionScratch scratch;
+    scratch.reserve(good, 1, 1, 1);
+    const auto second_query = second ? std::as_const(q).view() : TensorView<const float, 2>();
+    Team(1).run([&, &s = shape](Worker& worker) {
+      CHECK_THROWS_AS(attention(worker, kernels(), s, q.view(), cache.view(), 0, out.view(), scratch, second_query),
+                      Error);
+    });
   }
 }
 
@@ -229,7 +300,7 @@ TEST_CASE("store_kv rounds to nearest even and touches nothing else") {
       const auto k = random_matrix(n_tokens, n_kv_head * head_dim, 1, 5),
                  v = random_matrix(n_tokens, n_kv_head * head_dim, 2, 5);
       Team(2).run([&](Worker& worker) { store_kv(worker, kernels(), cache.view(), pos0, k.view(), v.view()); });
-      const std::size_t size = cache.view().element_bytes();
+      const std::size_t size = dtype_info(type).block_bytes;
       const auto same = [&](const std::byte* place, float value) {
         const std::uint32_t f32 = float_to_bits(value);
         const std::uint16_t narrow = type == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);

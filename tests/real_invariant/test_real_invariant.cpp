@@ -65,6 +65,40 @@ TEST_CASE("real models: a prompt of three spans of keys, chunks of 100 and 256, 
   CHECK(first_difference(alone, chunked) == -1);
 }
 
+TEST_CASE("real models: every type of cache, with chunks, threads, instruction sets and recomputing: the same bits") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  const auto prompt = prompt_of(real.fixture, "korean");
+  const auto n_prompt = std::int64_t(prompt.size());
+  const DType types[] = {DType::f32, DType::f16, DType::bf16, DType::int8, DType::int4};
+  std::int64_t chunk = 5;  // each pair of types meets another way of running
+  std::size_t n_runs = 0;
+  for (const auto k : types) {
+    for (const auto v : types) {
+      const KvTypes kv_type(k, v);
+      if (kv_type == KvTypes(DType::f16)) continue;  // above and below
+      const auto isa = available_isas()[available_isas().size() - 1 - n_runs % (available_isas().size() - 1)];
+      const int n_threads = 1 + int(n_runs % 2);
+      INFO("cache " << kv_type.name() << ", chunk " << chunk << ", " << n_threads << " threads, " << isa_name(isa));
+      const auto whole = run(shared, prompt, 3, {.n_threads = 2, .kv_type = kv_type, .chunk = 256});
+      const auto other =
+          run(shared, prompt, 3, {.n_threads = n_threads, .kv_type = kv_type, .chunk = chunk, .isa = isa});
+      CHECK(other.n_passes == (n_prompt + chunk - 1) / chunk + 3);
+      CHECK(first_difference(whole, other) == -1);
+      if (n_runs % 4 == 0) {
+        const auto uncached = run(shared, prompt, 3, {.n_threads = 2, .kv_type = kv_type, .use_cache = false});
+        CHECK(uncached.n_pass_tokens == 4 * n_prompt + 6);
+        CHECK(first_difference(whole, uncached) == -1);
+      }
+      chunk = chunk * 3 % 37 + 1;
+      ++n_runs;
+    }
+  }
+  CHECK(n_runs == 24);
+}
+
 TEST_CASE("real models: the scalar kernels give the same bits for 8 tokens") {
   const auto& real = GENERATE(from_range(reals));
   INFO(real.file);
@@ -110,11 +144,17 @@ TEST_CASE("golden hashes of the logits of the real models") {
   for (const auto& real : reals) {
     const auto shared = real_model(real.file);
     if (!shared) return;
-    for (const char* name : {"chat_english", "korean", "long_english"}) {
-      const auto key = std::string(real.file) + " " + name;
+    struct Kept {
+      const char *name, *suffix;
+      DType kv_type = DType::f16;
+    };
+    for (const auto& [name, suffix, kv_type] :
+         {Kept{"chat_english", ""}, Kept{"korean", ""}, Kept{"long_english", ""},
+          Kept{"long_english", " INT8", DType::int8}, Kept{"long_english", " INT4", DType::int4}}) {
+      const auto key = std::string(real.file) + " " + name + suffix;
       INFO(key);
       std::ostringstream value;
-      value << std::hex << hash(run(shared, prompt_of(real.fixture, name), 8, {.n_threads = 2}));
+      value << std::hex << hash(run(shared, prompt_of(real.fixture, name), 8, {.n_threads = 2, .kv_type = kv_type}));
       if (record)
         golden[key] = value.str();
       else

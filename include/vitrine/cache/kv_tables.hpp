@@ -18,6 +18,12 @@
 
 VITRINE_NAMESPACE_BEGIN
 
+// Which keys a layer looks at: a query at p sees (p - window, p], and the first `sinks` ones. window = 0: all.
+struct KvReach {
+  std::int64_t window = 0, sinks = 0;
+  friend bool operator==(const KvReach&, const KvReach&) = default;
+};
+
 // Layers whose blocks are found through the same table.
 struct KvGroup {
   KvLayout layout;                     // n_layer: of this group

@@ -24,12 +24,6 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// Which keys a layer looks at: a query at p sees (p - window, p], and the first `sinks` ones. window = 0: all.
-struct KvReach {
-  std::int64_t window = 0, sinks = 0;
-  friend bool operator==(const KvReach&, const KvReach&) = default;
-};
-
 class RingCache {
  public:
   // For layers [n_layer], sequences of up to `capacity` tokens, and passes of up to `chunk`. Throws Error: bad_argument

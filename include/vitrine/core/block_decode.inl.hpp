@@ -122,6 +122,8 @@ VITRINE_INLINE void decode_block_row(DType type, const std::byte* blocks, std::i
     case DType::q4_k: decode_blocks<BlockQ4_K>(blocks, n, info.block_len, out); break;
     case DType::q5_k: decode_blocks<BlockQ5_K>(blocks, n, info.block_len, out); break;
     case DType::q6_k: decode_blocks<BlockQ6_K>(blocks, n, info.block_len, out); break;
+    case DType::int8:
+    case DType::int4: break;  // of caches
   }
 }
 

@@ -1,8 +1,8 @@
 // Element types of weights and caches, and the quantised block formats as plain structs.
 //
-// The numbers of the enumeration are GGUF's tensor type ids (ggml documentation, docs/gguf.md); sizes and field orders
-// of the blocks are those of the file format. Only types, constants and always-inlined functions here: ISA units
-// include this file.
+// The numbers of the enumeration are GGUF's tensor type ids (ggml documentation, docs/gguf.md), but for int8 and int4,
+// which only caches have; sizes and field orders of the blocks are those of the file format. Only types, constants and
+// always-inlined functions here: ISA units include this file.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,10 @@ enum class DType : std::uint32_t {
   q4_k = 12,
   q5_k = 13,
   q6_k = 14,
-  bf16 = 30
+  bf16 = 30,
+  // Elements of a KV cache (simd/kv_format.hpp); no file has them, and dtype_info does not know them.
+  int8 = 0x10000,
+  int4 = 0x10001
 };
 
 // Scales d (and minima m) are f16. In the 32-value formats byte i of `qs` holds value i in its low and value i + 16 in
@@ -86,8 +89,22 @@ VITRINE_FORCE_INLINE constexpr DTypeInfo dtype_info(DType type) {
     case DType::q4_k: return {"Q4_K", 256, sizeof(BlockQ4_K)};
     case DType::q5_k: return {"Q5_K", 256, sizeof(BlockQ5_K)};
     case DType::q6_k: return {"Q6_K", 256, sizeof(BlockQ6_K)};
+    case DType::int8:
+    case DType::int4: break;
   }
   return {nullptr, 0, 0};
+}
+
+// "F16", "INT8"; nullptr for what no cache can hold.
+VITRINE_FORCE_INLINE constexpr const char* kv_type_name(DType type) {
+  switch (type) {
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16: return dtype_info(type).name;
+    case DType::int8: return "INT8";
+    case DType::int4: return "INT4";
+    default: return nullptr;
+  }
 }
 
 VITRINE_FORCE_INLINE constexpr bool is_float_type(DType type) { return dtype_info(type).block_len == 1; }

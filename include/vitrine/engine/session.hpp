@@ -29,6 +29,7 @@
 #include "vitrine/core/token.hpp"
 #include "vitrine/core/trace.hpp"
 #include "vitrine/engine/model.hpp"
+#include "vitrine/ops/kv_view.hpp"
 #include "vitrine/simd/dispatch.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -39,10 +40,13 @@ struct SessionOptions {
   std::int64_t n_context = 0;
   int n_threads = 0;                         // 0: as many as this process may use
   Crowding crowding = Crowding::step_aside;  // fewer for a while when other programs want the processors too
-  DType kv_type = DType::f16;                // element type of the KV cache: f32, f16 or bf16
-  CacheKind cache = CacheKind::contiguous;   // where K and V are kept: changes memory, never a result
-  std::shared_ptr<BlockPool> pool{};         // paged: the pool to take blocks from; none: one for this and its forks
-  std::int64_t chunk = 256;                  // prompt tokens per pass; changes speed and scratch memory, never a result
+  KvTypes kv_type = DType::f16;  // elements of the KV cache: f32, f16, bf16, int8 or int4; {k, v} if they differ
+  CacheKind cache = CacheKind::contiguous;  // where K and V are kept: changes memory, never a result
+  std::shared_ptr<BlockPool> pool{};        // paged: the pool to take blocks from; none: one for this and its forks
+  // Each token looks at this many keys only, itself included, and at the first `sinks` ones (at most 256) besides;
+  // 0: as the model was trained. With cache = ring the memory stays bounded, but what has left the window is forgotten.
+  std::int64_t window = 0, sinks = 0;
+  std::int64_t chunk = 256;  // prompt tokens per pass; changes speed and scratch memory, never a result
   bool use_cache = true;     // false: every step computes the whole sequence anew, to see what the cache is good for
   std::optional<Isa> isa{};  // kernels to use; none: the best there are, see simd/dispatch.hpp
   TraceObserver trace{};     // is shown every intermediate

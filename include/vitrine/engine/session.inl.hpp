@@ -32,13 +32,15 @@ class InUse {
   std::atomic<bool>& flag_;
 };
 
+VITRINE_INLINE KvReach limit_of(const SessionOptions& options) { return {options.window, options.sinks}; }
+
 VITRINE_INLINE AnyCache make_cache(const Transformer& transformer, const SessionOptions& options) {
   const auto layout = transformer.kv_layout(options.kv_type);
   const auto n_context = options.n_context;
   layout.check_type();
   if (options.cache == CacheKind::paged) {
     check(!options.pool || options.pool->layout() == layout, ErrorKind::bad_argument,
-          "pool: expected blocks of this model's shape and of kv_type ", dtype_info(options.kv_type).name);
+          "pool: expected blocks of this model's shape and of kv_type ", options.kv_type.name());
     return PagedCache(options.pool ? options.pool : std::make_shared<BlockPool>(layout), n_context);
   }
   check(!options.pool, ErrorKind::bad_argument, "pool: expected none for a cache that is not paged");
@@ -47,7 +49,8 @@ VITRINE_INLINE AnyCache make_cache(const Transformer& transformer, const Session
   check(available == 0 || wanted <= available, ErrorKind::out_of_memory, "a KV cache for n_context = ", n_context,
         " needs ", wanted, " bytes, ", available,
         " are available; n_context <= ", std::int64_t(available / layout.block_bytes()) * kv_block_tokens, " fits");
-  if (options.cache == CacheKind::ring) return RingCache(layout, transformer.kv_reach(), n_context, options.chunk);
+  if (options.cache == CacheKind::ring)
+    return RingCache(layout, transformer.kv_reach(limit_of(options)), n_context, options.chunk);
   return ContiguousCache(layout, n_context);
 }
 
@@ -58,6 +61,11 @@ VITRINE_INLINE SessionOptions with_defaults(SessionOptions options, const ModelC
   check(options.chunk >= 1, ErrorKind::bad_argument, "chunk: expected at least 1 token, got ", options.chunk);
   check(options.n_threads >= 0 && options.n_threads <= max_threads, ErrorKind::bad_argument,
         "n_threads: expected 1 to ", max_threads, ", or 0 for all, got ", options.n_threads);
+  check(options.window >= 0, ErrorKind::bad_argument, "window: expected at least 1 token, or 0 for none, got ",
+        options.window);
+  check(options.sinks >= 0 && options.sinks <= attention_span && (options.sinks == 0 || options.window > 0),
+        ErrorKind::bad_argument, "sinks: expected 0 to ", attention_span, " tokens beside a window, got ",
+        options.sinks, " and a window of ", options.window);
   check(options.cache >= CacheKind::contiguous && options.cache <= CacheKind::ring, ErrorKind::bad_argument,
         "cache: expected contiguous, paged or ring, got CacheKind(", int(options.cache), ")");
   if (options.n_context == 0) options.n_context = (std::min)(config.n_context, default_context);
@@ -86,7 +94,8 @@ struct Session::Impl {
         kernels(options.isa ? vitrine::kernels(*options.isa) : vitrine::kernels()),
         team(options.n_threads, options.crowding),
         cache(session_detail::make_cache(model->transformer(), options)),
-        scratch(model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads)),
+        scratch(model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads,
+                                                  session_detail::limit_of(options))),
         logits({1, model->config().n_vocab}) {
     tokens.reserve(std::size_t(options.n_context));
   }
@@ -98,7 +107,8 @@ struct Session::Impl {
         kernels(other.kernels),
         team(options.n_threads, options.crowding),
         cache(other.cache.fork()),
-        scratch(model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads)),
+        scratch(model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads,
+                                                  session_detail::limit_of(options))),
         logits({1, model->config().n_vocab}) {
     tokens.reserve(std::size_t(options.n_context));
     tokens = other.tokens;

@@ -57,11 +57,21 @@ VITRINE_INLINE void project(const Pass& pass, const LayerWeights& weights, const
 VITRINE_INLINE void rotate(const Pass& pass, const BlockShape& shape, std::int64_t layer) {
   const auto cos = pass.rows(pass.scratch.cos[std::size_t(shape.rope)]);
   const auto sin = pass.rows(pass.scratch.sin[std::size_t(shape.rope)]);
+  if (shape.attention.sinks > 0) {  // the sinks are seen from where a query would stand right behind the window
+    const auto sink_cos = pass.rows(pass.scratch.sink_cos[std::size_t(shape.rope)]);
+    const auto sink_sin = pass.rows(pass.scratch.sink_sin[std::size_t(shape.rope)]);
+    pass.nearby.for_chunks(pass.n_tokens, 16, [&](std::int64_t begin, std::int64_t end) {
+      std::copy_n(pass.q.row(begin).data(), (end - begin) * pass.q.size(1), pass.q_sink.row(begin).data());
+    });
+    pass.nearby.sync();
+    rope(pass.nearby, pass.kernels, pass.q_sink, shape.attention.n_head, shape.attention.head_dim, sink_cos, sink_sin);
+  }
   rope(pass.nearby, pass.kernels, pass.q, shape.attention.n_head, shape.attention.head_dim, cos, sin);
   rope(pass.nearby, pass.kernels, pass.k, shape.attention.n_kv_head, shape.attention.head_dim, cos, sin);
   pass.nearby.sync();
   pass.show("4/9 rope", "q_rope", layer, pass.q, "n_head * head_dim");
   pass.show("4/9 rope", "k_rope", layer, pass.k, "n_kv_head * head_dim");
+  if (shape.attention.sinks > 0) pass.show("4/9 rope", "q_sink", layer, pass.q_sink, "n_head * head_dim");
 }
 
 // STEP 5/9 attention: K and V go into the cache (rounded to its type); then each query reads the cache.
@@ -76,7 +86,8 @@ VITRINE_INLINE void attend(const Pass& pass, const BlockShape& shape, std::int64
   worker.sync();
   for (const auto& slice : pass.slices)
     attention(worker, pass.kernels, shape.attention, rows_of(pass.q, slice), slice.cache->view(layer), slice.pos0,
-              rows_of(mixed, slice), pass.scratch.attention);
+              rows_of(mixed, slice), pass.scratch.attention,
+              shape.attention.sinks > 0 ? rows_of(pass.q_sink, slice) : TensorView<float, 2>());
   worker.sync();
   pass.show("5/9 attention", "attention", layer, mixed, "n_head * head_dim");
 }

@@ -42,6 +42,7 @@ struct Vectors {
   Tensor<float, 2> x;       // [max_tokens, d_model] the residual stream
   Tensor<float, 2> normed;  // [max_tokens, d_model]
   Tensor<float, 2> q;       // [max_tokens, n_head * head_dim] normed and turned
+  Tensor<float, 2> q_sink;  // the same, turned for the attention sinks; empty if there are none
   Tensor<float, 2> k;       // [max_tokens, n_kv_head * head_dim] normed and turned
   Tensor<float, 2> gated;   // [max_tokens, d_ff]
   LinearInput input;        // the quantised input of the matrix product at hand
@@ -49,13 +50,16 @@ struct Vectors {
 
 // Memory of a pass, reserved once for `max_tokens`; nothing is allocated while a pass runs.
 struct PassScratch {
+  std::vector<BlockShape> shapes;          // [n_layer] of the model, with the window and sinks that were wished for
+  KvReach limit;                           // these
   Tensor<float, 2> q;                      // [max_tokens, n_head * head_dim]
   Tensor<float, 2> k, v;                   // [max_tokens, n_kv_head * head_dim]
   Tensor<float, 2> mixed;                  // [max_tokens, n_head * head_dim] what attention gives
   Tensor<float, 2> projected;              // [max_tokens, d_model] what will be added to x
   Tensor<float, 2> gate, up;               // [max_tokens, d_ff]
   std::vector<Tensor<float, 2>> cos, sin;  // per rotation table, [max_tokens, head_dim / 2]
-  std::vector<std::int64_t> positions;     // [max_tokens]
+  std::vector<Tensor<float, 2>> sink_cos, sink_sin;     // the same for the second queries; empty without sinks
+  std::vector<std::int64_t> positions, sink_positions;  // [max_tokens]
   AttentionScratch attention;
   Vectors shared;                // of the team; its q, k and gated are empty: those above are changed in place
   std::vector<Vectors> own;      // of each thread, for max_own_tokens
@@ -98,7 +102,7 @@ class Pass {
   const TraceObserver* observer;  // null: nobody looks
   Cancellation& cancel;
 
-  TensorView<float, 2> x, normed, q, k, gated;  // see Vectors
+  TensorView<float, 2> x, normed, q, q_sink, k, gated;  // see Vectors
   LinearInput& input;
 
   // The first n_tokens rows of a scratch matrix.
@@ -128,6 +132,7 @@ class Pass {
         x(rows(vectors.x)),
         normed(rows(vectors.normed)),
         q(rows(vectors.q.data() ? vectors.q : memory.q)),
+        q_sink(rows(vectors.q_sink)),
         k(rows(vectors.k.data() ? vectors.k : memory.k)),
         gated(rows(vectors.gated.data() ? vectors.gated : memory.gate)),
         input(vectors.input) {}

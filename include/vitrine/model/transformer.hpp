@@ -47,11 +47,13 @@ class Transformer {
 
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }
-  KvLayout kv_layout(DType type) const { return {type, config_.n_layer, config_.n_kv_head, config_.head_dim}; }
-  std::vector<KvReach> kv_reach() const;  // [n_layer] which keys each layer looks at
+  KvLayout kv_layout(KvTypes types) const { return {types, config_.n_layer, config_.n_kv_head, config_.head_dim}; }
+  // Which keys each layer looks at, [n_layer]; `limit` bounds those that have no shorter window of their own.
+  std::vector<KvReach> kv_reach(const KvReach& limit = {}) const;
 
-  // Memory for passes of up to max_tokens tokens at positions below max_context.
-  PassScratch make_scratch(std::int64_t max_tokens, std::int64_t max_context, int n_threads) const;
+  // Memory for passes of up to max_tokens tokens at positions below max_context, with layers limited as in kv_reach.
+  PassScratch make_scratch(std::int64_t max_tokens, std::int64_t max_context, int n_threads,
+                           const KvReach& limit = {}) const;
 
   // Runs one pass: writes K and V of every token into the caches (whose lengths the caller keeps) and the wanted logits
   // [n_logit_rows, n_vocab]. Returns false when `stop` was requested, within one layer; the caches' new positions then

@@ -19,6 +19,9 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
   for (const auto& slice : batch.slices)
     for (std::int64_t i = 0; i < slice.n_rows; ++i)
       scratch.positions[std::size_t(slice.first_row + i)] = slice.pos0 + i;
+  const AttentionShape limited{.window = scratch.limit.window, .sinks = scratch.limit.sinks};
+  for (std::size_t i = 0; i < scratch.sink_positions.size(); ++i)
+    scratch.sink_positions[i] = limited.sink_position(scratch.positions[i]);
 
 #ifdef VITRINE_REVERSED_SUMMATION
   trace_fault::watched = observer != nullptr;
@@ -29,7 +32,7 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
     const Pass pass(worker, alone, kernels, scratch, batch.slices, std::int64_t(batch.tokens.size()), observer, cancel);
     embed(pass, batch);
     for (std::int64_t layer = 0; layer < config_.n_layer; ++layer) {
-      decoder_block(pass, weights_.layers[std::size_t(layer)], shapes_[std::size_t(layer)], layer);
+      decoder_block(pass, weights_.layers[std::size_t(layer)], scratch.shapes[std::size_t(layer)], layer);
       if (cancel.requested || worker.stopped()) return;
     }
     head(pass, batch, logits);
@@ -84,8 +87,13 @@ VITRINE_INLINE void Transformer::embed(const Pass& pass, const Batch& batch) con
     scale(nearby, pass.kernels, pass.x, config_.embedding_scale);
   }
   const std::span<const std::int64_t> positions(scratch.positions.data(), std::size_t(pass.n_tokens));
+  const std::span<const std::int64_t> sink_positions(scratch.sink_positions.data(),
+                                                     scratch.sink_cos.empty() ? 0 : positions.size());
   for (std::size_t i = 0; i < inverse_frequencies_.size(); ++i)
     rope_cos_sin(worker, inverse_frequencies_[i], positions, pass.rows(scratch.cos[i]), pass.rows(scratch.sin[i]));
+  for (std::size_t i = 0; i < scratch.sink_cos.size(); ++i)
+    rope_cos_sin(worker, inverse_frequencies_[i], sink_positions, pass.rows(scratch.sink_cos[i]),
+                 pass.rows(scratch.sink_sin[i]));
   worker.sync();
   pass.show("2/9 embed", "embedding", -1, pass.x, "d_model");
 }
@@ -118,9 +126,12 @@ VITRINE_INLINE Transformer::Transformer(LoadedModel loaded)
   for (const auto& rope : config_.rope) inverse_frequencies_.push_back(inverse_frequencies(rope, config_.head_dim));
 }
 
-VITRINE_INLINE std::vector<KvReach> Transformer::kv_reach() const {
+VITRINE_INLINE std::vector<KvReach> Transformer::kv_reach(const KvReach& limit) const {
   std::vector<KvReach> result;
-  for (const auto& shape : shapes_) result.push_back({shape.attention.window, 0});
+  for (const auto& shape : shapes_) {
+    const auto limited = shape.attention.limited(limit.window, limit.sinks);
+    result.push_back({limited.window, limited.sinks});
+  }
   return result;
 }
 
@@ -131,12 +142,15 @@ VITRINE_INLINE BlockShape Transformer::block_shape(const LayerConfig& layer) con
           layer.rope};
 }
 
-VITRINE_INLINE PassScratch Transformer::make_scratch(std::int64_t max_tokens, std::int64_t max_context,
-                                                     int n_threads) const {
+VITRINE_INLINE PassScratch Transformer::make_scratch(std::int64_t max_tokens, std::int64_t max_context, int n_threads,
+                                                     const KvReach& limit) const {
   const auto q_width = config_.n_head * config_.head_dim, kv_width = config_.n_kv_head * config_.head_dim;
   const auto most_cols = (std::max)({config_.d_model, config_.d_ff, q_width});
   const auto matrix = [max_tokens](std::int64_t width) { return Tensor<float, 2>({max_tokens, width}, false); };
   PassScratch scratch;
+  scratch.limit = limit;
+  scratch.shapes = shapes_;
+  for (auto& shape : scratch.shapes) shape.attention = shape.attention.limited(limit.window, limit.sinks);
   scratch.max_context = max_context;
   scratch.n_threads = n_threads;
   scratch.q = matrix(q_width);
@@ -148,6 +162,7 @@ VITRINE_INLINE PassScratch Transformer::make_scratch(std::int64_t max_tokens, st
   scratch.up = matrix(config_.d_ff);
   scratch.shared.x = matrix(config_.d_model);
   scratch.shared.normed = matrix(config_.d_model);
+  if (limit.sinks > 0) scratch.shared.q_sink = matrix(q_width);
   scratch.shared.input.reserve(max_tokens, most_cols);
   for (int i = 0; i < n_threads; ++i) {
     const auto own = [](std::int64_t width) { return Tensor<float, 2>({max_own_tokens, width}); };
@@ -155,6 +170,7 @@ VITRINE_INLINE PassScratch Transformer::make_scratch(std::int64_t max_tokens, st
     vectors.x = own(config_.d_model);
     vectors.normed = own(config_.d_model);
     vectors.q = own(q_width);
+    if (limit.sinks > 0) vectors.q_sink = own(q_width);
     vectors.k = own(kv_width);
     vectors.gated = own(config_.d_ff);
     vectors.input.reserve(max_own_tokens, most_cols);
@@ -162,9 +178,14 @@ VITRINE_INLINE PassScratch Transformer::make_scratch(std::int64_t max_tokens, st
   for (std::size_t i = 0; i < inverse_frequencies_.size(); ++i) {
     scratch.cos.push_back(matrix(config_.head_dim / 2));
     scratch.sin.push_back(matrix(config_.head_dim / 2));
+    if (limit.sinks == 0) continue;
+    scratch.sink_cos.push_back(matrix(config_.head_dim / 2));
+    scratch.sink_sin.push_back(matrix(config_.head_dim / 2));
   }
   scratch.positions.resize(std::size_t(max_tokens));
-  for (const auto& shape : shapes_) scratch.attention.reserve(shape.attention, max_tokens, max_context, n_threads);
+  if (limit.sinks > 0) scratch.sink_positions.resize(std::size_t(max_tokens));
+  for (const auto& shape : scratch.shapes)
+    scratch.attention.reserve(shape.attention, max_tokens, max_context, n_threads);
   return scratch;
 }
 

@@ -12,7 +12,13 @@
 // A masked key enters no maximum, no sum and no mix. (Keys are scored sixteen at a time, so its score is computed where
 // a neighbour is visible, and thrown away; its value is never multiplied.) The span is the only numeric unit: prefill
 // in any chunks, decode, any number of threads and any instruction set give the same bits. Keys and values are read as
-// the cache stores them.
+// the cache stores them: of INT8 and INT4 the integers q = x / s (simd/kv_format.hpp).
+//   query   becomes integers as well, sq = amax / 127 for each row
+//   scores  s_i = (one chain over the groups g ascending of float(dot_g) * sk_g, from 0) * (sq * scale); dot_g is exact
+//   mix     fused multiply-adds of float(v) and p_i * sv
+//
+// Attention sinks, for a shape that has them: keys [0, sinks) are a span of their own, the first, and meet a second
+// query, rotated for sink_position(position); the other spans leave these keys out.
 //
 // What runs: with enough rows, one task per K/V head and tile of attention_max_rows query rows or fewer (a token's
 // heads of one group are rows of the same tile, so each K/V tile is read once for all of them). With few rows (decode),
@@ -59,14 +65,15 @@ void store_kv(Worker& worker, const KernelTable& kernels, const KvView& cache, s
 
 // q, out [n_tokens, n_head * head_dim]; query t is at position pos0 + t and sees keys (pos0 + t - window, pos0 + t], or
 // all up to its own if window is 0. A query that sees no key (pos0 + t < 0) gets zeros. Blocks that hold no visible key
-// may be missing.
+// may be missing. With sinks it sees keys [0, sinks) as well, by means of q_sink, which has the shape of q.
 //
 // Every thread of the team makes the same call. What the caller syncs: before it, so that q and the cache are written;
 // after it, before out is read. Several calls in a row (one per sequence of a batch) need nothing between them and may
 // share the scratch. It may sync inside. Throws Error::bad_argument, on every thread, when shape, q, out, cache and
 // scratch do not fit each other.
 void attention(Worker& worker, const KernelTable& kernels, const AttentionShape& shape, TensorView<const float, 2> q,
-               const KvView& cache, std::int64_t pos0, TensorView<float, 2> out, AttentionScratch& scratch);
+               const KvView& cache, std::int64_t pos0, TensorView<float, 2> out, AttentionScratch& scratch,
+               TensorView<const float, 2> q_sink = {});
 
 VITRINE_NAMESPACE_END
 

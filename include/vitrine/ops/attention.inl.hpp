@@ -13,8 +13,8 @@ inline constexpr std::int64_t max_split_tokens = 8;  // more tokens than this ma
 inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 inline AttentionCache cache_of(const KvView& cache, std::int64_t kv_head) {
-  const std::size_t head_offset = std::size_t(kv_head) * cache.head_bytes();
-  return {cache.type, cache.blocks, cache.k_offset + head_offset, cache.v_offset + head_offset};
+  return {cache.types.k, cache.types.v, cache.blocks, cache.k_offset + std::size_t(kv_head) * cache.k_head_bytes(),
+          cache.v_offset + std::size_t(kv_head) * cache.v_head_bytes()};
 }
 
 // How the rows of one K/V head are cut into tiles of attention_max_rows or fewer.
@@ -36,7 +36,7 @@ VITRINE_INLINE void AttentionScratch::reserve(const AttentionShape& shape, std::
   }
   // One span more than the context has: a window may begin and end in the middle of one.
   const std::int64_t keys = shape.window > 0 ? (std::min)(max_context, shape.window + max_split_tokens) : max_context;
-  const std::int64_t n_spans = divide_up(keys, attention_span) + 1;
+  const std::int64_t n_spans = divide_up(keys, attention_span) + 1 + (shape.sinks > 0 ? 1 : 0);
   const std::int64_t n_rows = shape.n_head * (std::min)(max_tokens, max_split_tokens);
   const std::int64_t partial_floats = n_rows * n_spans * attention_partial_floats(shape.head_dim);
   if (partial_floats > partial_floats_) {
@@ -66,7 +66,7 @@ VITRINE_INLINE void store_kv(Worker& worker, const KernelTable& kernels, const K
 
 VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const AttentionShape& shape,
                               TensorView<const float, 2> q, const KvView& cache, std::int64_t pos0,
-                              TensorView<float, 2> out, AttentionScratch& scratch) {
+                              TensorView<float, 2> out, AttentionScratch& scratch, TensorView<const float, 2> q_sink) {
   using namespace attention_op;
   const std::int64_t n_tokens = q.size(0), head_dim = shape.head_dim, group = shape.group();
   check(shape.n_head == group * shape.n_kv_head && head_dim % 2 == 0, ErrorKind::bad_argument,
@@ -80,6 +80,11 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
   check(scratch.thread_floats() >= attention_scratch_floats(head_dim) && scratch.n_threads() >= worker.n_threads(),
         ErrorKind::bad_argument, "attention: scratch was not reserved for heads of ", head_dim, " and ",
         worker.n_threads(), " threads");
+  check(shape.sinks >= 0 && shape.sinks <= attention_span && (shape.sinks == 0 || shape.window > 0),
+        ErrorKind::bad_argument, "attention: expected sinks of 0 to ", attention_span,
+        " tokens, and a window beside them, got ", shape.sinks, " and a window of ", shape.window);
+  check(shape.sinks == 0 || (q_sink.shape() == q.shape() && q_sink.strides() == q.strides()), ErrorKind::bad_argument,
+        "attention: expected a second query for the sinks, shaped as q");
   if (n_tokens == 0) return;
 
   const auto rows_of = [&](std::int64_t kv_head, std::int64_t first, std::int64_t last) {
@@ -94,13 +99,17 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
                          .head_dim = head_dim,
                          .pos0 = pos0,
                          .window = shape.window,
-                         .scale = shape.scale};
+                         .scale = shape.scale,
+                         .sinks = shape.sinks,
+                         .q_sink = shape.sinks > 0 ? q_sink.data() + column : nullptr};
   };
   float* own = scratch.thread(worker.id());
   Tiles tiles{n_tokens * group, divide_up(n_tokens * group, attention_max_rows)};
   const std::int64_t n_kv_head = shape.n_kv_head, n_threads = worker.n_threads();
   const std::int64_t first_span = shape.first_key(pos0) / attention_span;
-  const std::int64_t n_spans = (pos0 + n_tokens - 1) / attention_span - first_span + 1;
+  const std::int64_t n_sink_spans = shape.sinks > 0 ? 1 : 0;
+  const std::int64_t n_window_spans = (pos0 + n_tokens - 1) / attention_span - first_span + 1;
+  const std::int64_t n_spans = n_sink_spans + n_window_spans;
   const std::int64_t partial = attention_partial_floats(head_dim);
 
   // Too few tiles to share out, but several spans: one task per span.
@@ -114,10 +123,10 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
     worker.for_chunks(n_tasks, divide_up(n_tasks, 6 * n_threads), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t tile = task % tiles.n_tiles, place = task / tiles.n_tiles;
-        const std::int64_t kv_head = place / n_spans, first = tiles.begin(tile);
-        kernels.attention.attend_span(rows_of(kv_head, first, tiles.begin(tile + 1)), cache_of(cache, kv_head),
-                                      first_span + place % n_spans, partials + place * span_stride + first * partial,
-                                      own);
+        const std::int64_t kv_head = place / n_spans, first = tiles.begin(tile), index = place % n_spans;
+        const std::int64_t span = index < n_sink_spans ? sink_span : first_span + index - n_sink_spans;
+        kernels.attention.attend_span(rows_of(kv_head, first, tiles.begin(tile + 1)), cache_of(cache, kv_head), span,
+                                      partials + place * span_stride + first * partial, own);
       }
     });
     worker.sync();
@@ -126,8 +135,9 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
     worker.for_chunks(n_kv_head * n_parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t kv_head = task / n_parts, first = task % n_parts * chunk;
-        kernels.attention.fold(rows_of(kv_head, first, (std::min)(first + chunk, tiles.n_rows)), first_span, n_spans,
-                               partials + kv_head * n_spans * span_stride + first * partial, span_stride, own);
+        kernels.attention.fold(rows_of(kv_head, first, (std::min)(first + chunk, tiles.n_rows)), first_span,
+                               n_window_spans, partials + kv_head * n_spans * span_stride + first * partial,
+                               span_stride, own);
       }
     });
     return;

@@ -40,6 +40,8 @@ VITRINE_INLINE const LinearForms& linear_forms(const LinearKernels& kernels, DTy
     case DType::q4_k: return kernels.q4_k;
     case DType::q5_k: return kernels.q5_k;
     case DType::q6_k: return kernels.q6_k;
+    case DType::int8:
+    case DType::int4: break;  // of caches
   }
   throw Error(ErrorKind::unsupported, concat("weight type number ", std::uint32_t(type), " is not known"));
 }

@@ -163,6 +163,8 @@ void move_block(DType type, FileByte<direction>* file, PanelByte<direction>* pan
     case DType::f32:
     case DType::f16:
     case DType::bf16: break;  // handled by element
+    case DType::int8:
+    case DType::int4: break;  // of caches
   }
 }
 

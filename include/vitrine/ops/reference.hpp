@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 
+#include "vitrine/core/dtype.hpp"
 #include "vitrine/core/tensor.hpp"
 #include "vitrine/ops/attention_shape.hpp"
 
@@ -42,9 +43,21 @@ void rope(TensorView<float, 2> x, std::int64_t head_dim, std::span<const float> 
 void softmax(std::span<double> row);
 
 // q [n_tokens, n_head * head_dim] at positions pos0, pos0 + 1, ...; k, v [n_keys, n_kv_head * head_dim] at positions 0,
-// 1, ...; out as q. Query t sees keys (pos0 + t - window, pos0 + t]; a query that sees none gets zeros.
+// 1, ...; out as q. Query t sees keys (pos0 + t - window, pos0 + t]; a query that sees none gets zeros. With sinks it
+// sees keys [0, sinks) as well, and scores them with q_sink instead of q.
 void attention(const AttentionShape& shape, TensorView<const float, 2> q, TensorView<const float, 2> k,
-               TensorView<const float, 2> v, std::int64_t pos0, TensorView<float, 2> out);
+               TensorView<const float, 2> v, std::int64_t pos0, TensorView<float, 2> out,
+               TensorView<const float, 2> q_sink = {});
+
+// What a cache of this type gives back for one head of K or V, x [head_dim]: the nearest value that it can hold. INT8
+// and INT4 are whole numbers q times a scale s, which is rounded away from zero to BF16; q = x / s to the nearest.
+//   INT8   one scale for the head: s = amax / 127
+//   INT4   one for every 32 values: s = -peak / 8 (peak: the value of largest magnitude), q in [-8, 7]
+void stored(DType type, std::span<const float> x, std::span<float> out);
+
+// The query that attention multiplies keys of this type with, x [head_dim]: as it is, or for INT8 and INT4 rounded to
+// whole numbers times amax / 127.
+void query(DType k_type, std::span<const float> x, std::span<float> out);
 
 double silu(double x);
 double gelu(double x);  // the tanh form, which Gemma uses

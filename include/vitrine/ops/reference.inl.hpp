@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "vitrine/core/exact_math.hpp"
+#include "vitrine/core/float16.hpp"
 #include "vitrine/ops/reference.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -94,7 +95,8 @@ VITRINE_INLINE void softmax(std::span<double> row) {
 }
 
 VITRINE_INLINE void attention(const AttentionShape& shape, TensorView<const float, 2> q, TensorView<const float, 2> k,
-                              TensorView<const float, 2> v, std::int64_t pos0, TensorView<float, 2> out) {
+                              TensorView<const float, 2> v, std::int64_t pos0, TensorView<float, 2> out,
+                              TensorView<const float, 2> q_sink) {
   using namespace reference_detail;
   for (std::int64_t h = 0; h < shape.n_head; ++h) {
     const std::int64_t kv_head = h / shape.group();
@@ -102,16 +104,67 @@ VITRINE_INLINE void attention(const AttentionShape& shape, TensorView<const floa
     const Matrix values = head(v, kv_head, shape.head_dim).cast<double>();
     // [n_tokens, n_keys]: how much each query likes each key.
     Matrix scores = head(q, h, shape.head_dim).cast<double>() * keys.transpose() * double(shape.scale);
+    const std::int64_t n_sinks = (std::min)(shape.sinks, std::int64_t(scores.cols()));
+    if (n_sinks > 0)
+      scores.leftCols(n_sinks) =
+          head(q_sink, h, shape.head_dim).cast<double>() * keys.topRows(n_sinks).transpose() * double(shape.scale);
     for (std::int64_t t = 0; t < scores.rows(); ++t) {
       const std::int64_t position = pos0 + t;
       for (std::int64_t key = 0; key < scores.cols(); ++key) {
-        const bool visible = key <= position && key >= shape.first_key(position);
+        const bool visible = key <= position && (key >= shape.first_key(position) || key < shape.sinks);
         if (!visible) scores(t, key) = -std::numeric_limits<double>::infinity();
       }
       softmax({scores.data() + t * scores.cols(), std::size_t(scores.cols())});
     }
     head(out, h, shape.head_dim) = (scores * values).cast<float>();
   }
+}
+
+namespace reference_detail {
+
+// The value of largest magnitude; of two the positive one.
+inline float peak_of(std::span<const float> x) {
+  float peak = 0;
+  for (const float value : x) {
+    if (std::fabs(value) > std::fabs(peak) || value == std::fabs(peak)) peak = value;
+  }
+  return peak;
+}
+
+inline void quantise(std::span<const float> x, float scale, float least, float most, std::span<float> out) {
+  const float inverse = 1.0f / scale;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    // A scale too small to have an inverse is that of a group of zeros.
+    const float q = std::isfinite(inverse) ? std::nearbyint(x[i] * inverse) : 0.0f;
+    out[i] = (std::min)((std::max)(q, least), most) * scale;
+  }
+}
+
+inline float away_from_zero_to_bf16(float x) {
+  return std::copysign(bits_to_float((float_to_bits(std::fabs(x)) + 0xffffu) & 0xffff0000u), x);
+}
+
+}  // namespace reference_detail
+
+VITRINE_INLINE void stored(DType type, std::span<const float> x, std::span<float> out) {
+  using namespace reference_detail;
+  const auto each = [&](auto f) { std::transform(x.begin(), x.end(), out.begin(), f); };
+  if (type == DType::f32) each([](float value) { return value; });
+  if (type == DType::f16) each([](float value) { return f16_to_f32(f32_to_f16(value)); });
+  if (type == DType::bf16) each([](float value) { return bf16_to_f32(f32_to_bf16(value)); });
+  if (type == DType::int8) quantise(x, away_from_zero_to_bf16(std::fabs(peak_of(x)) / 127.0f), -127, 127, out);
+  for (std::size_t i = 0; type == DType::int4 && i < x.size(); i += 32) {
+    const auto group = x.subspan(i, (std::min)(x.size() - i, std::size_t(32)));
+    quantise(group, away_from_zero_to_bf16(peak_of(group) / -8.0f), -8, 7, out.subspan(i, group.size()));
+  }
+}
+
+VITRINE_INLINE void query(DType k_type, std::span<const float> x, std::span<float> out) {
+  using namespace reference_detail;
+  std::copy(x.begin(), x.end(), out.begin());
+  if (k_type != DType::int8 && k_type != DType::int4) return;
+  const float amax = std::fabs(peak_of(x)), inverse = 127.0f / amax;
+  for (float& value : out) value = std::isfinite(inverse) ? std::nearbyint(value * inverse) * (amax / 127.0f) : 0.0f;
 }
 
 VITRINE_INLINE double silu(double x) { return x / (1.0 + exact::exp(-x)); }

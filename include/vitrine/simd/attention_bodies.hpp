@@ -27,9 +27,21 @@ inline float* out_of(const AttentionRows& rows, std::int64_t row) {
   return rows.out + index / rows.group * rows.out_stride + index % rows.group * rows.head_dim;
 }
 
+// For quantised keys the queries are quantised, too.
+template <class KeyType>
+inline void pack_integer_queries(const AttentionRows& rows, float* memory) {
+  const IntegerQueries queries(memory, KeyType::type, rows.head_dim);
+  for_groups(rows, [&](Group group) {
+    for (std::int64_t r = 0; r < group.n; ++r) {
+      pack_integer_query<KeyType>(query_of(rows, group.first + r), rows.head_dim, rows.scale, queries, group.first,
+                                  group.n, r);
+    }
+  });
+}
+
 // Each group's queries as [head_dim][rows of the group], which the score tile reads in one stream. Sixteen lanes are
 // stored where a group has fewer rows; what is too much is overwritten by the next store, or falls into slack.
-inline void pack_queries(const AttentionRows& rows, float* queries) {
+inline void pack_float_queries(const AttentionRows& rows, float* queries) {
   for_groups(rows, [&](Group group) {
     const std::int64_t first = group.first, n = group.n;
     float* packed = queries + first * rows.head_dim;
@@ -52,6 +64,16 @@ inline void pack_queries(const AttentionRows& rows, float* queries) {
       for (int c = 0; c < n_columns; ++c) store(packed + (d + c) * n, load(columns[c]));
     }
   });
+}
+
+// Those that look at this span.
+inline void pack_queries(AttentionRows rows, const AttentionCache& cache, std::int64_t span, const Scratch& scratch) {
+  if (span == sink_span) rows.q = rows.q_sink;
+  switch (cache.k_type) {
+    case DType::int8: return pack_integer_queries<KeysInt8>(rows, scratch.queries);
+    case DType::int4: return pack_integer_queries<KeysInt4>(rows, scratch.queries);
+    default: return pack_float_queries(rows, scratch.queries);
+  }
 }
 
 // One row's running result.
@@ -86,26 +108,33 @@ inline void write_row(const AttentionRows& rows, std::int64_t row, const Running
   }
 }
 
-template <class Element>
-inline void attend_all(const AttentionRows& rows, const AttentionCache& cache, Scratch& scratch) {
+inline void attend(const AttentionRows& rows, const AttentionCache& cache, float* scratch_base) {
+  Scratch scratch(scratch_base, rows.head_dim);
   Running running[attention_max_rows];
-  const std::int64_t first_key = rows.window > 0 ? most(position_of(rows, 0) - rows.window + 1, 0) : 0;
-  const std::int64_t last_key = position_of(rows, rows.n_rows - 1);
-  for (std::int64_t span = first_key / span_keys; span * span_keys <= last_key; ++span) {
-    span_of<Element>(rows, cache, span, scratch, [&](std::int64_t row, std::int64_t in_group) {
+  const auto fold_span = [&](std::int64_t span) {
+    span_of(rows, cache, span, scratch, [&](std::int64_t row, std::int64_t in_group) {
       fold_row(running[row], scratch.total + row * scratch.padded, scratch.maximum[in_group], scratch.sum[in_group],
                scratch.mix + in_group * scratch.padded, scratch.padded);
     });
+  };
+  if (rows.sinks > 0) {
+    pack_queries(rows, cache, sink_span, scratch);
+    fold_span(sink_span);
   }
+  const std::int64_t first_key = rows.window > 0 ? most(position_of(rows, 0) - rows.window + 1, 0) : 0;
+  const std::int64_t last_key = position_of(rows, rows.n_rows - 1);
+  pack_queries(rows, cache, first_key / span_keys, scratch);
+  for (std::int64_t span = first_key / span_keys; span * span_keys <= last_key; ++span) fold_span(span);
   for (std::int64_t row = 0; row < rows.n_rows; ++row) {
     write_row(rows, row, running[row], scratch.total + row * scratch.padded);
   }
 }
 
-template <class Element>
-inline void attend_one_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, float* partials,
-                            Scratch& scratch) {
-  span_of<Element>(rows, cache, span, scratch, [&](std::int64_t row, std::int64_t in_group) {
+inline void attend_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, float* partials,
+                        float* scratch_base) {
+  Scratch scratch(scratch_base, rows.head_dim);
+  pack_queries(rows, cache, span, scratch);
+  span_of(rows, cache, span, scratch, [&](std::int64_t row, std::int64_t in_group) {
     float* partial = partials + row * attention_partial_floats(rows.head_dim);
     for (std::int64_t d = 0; d < scratch.padded; d += 16) {
       store(partial + d, load(scratch.mix + in_group * scratch.padded + d));
@@ -115,34 +144,14 @@ inline void attend_one_span(const AttentionRows& rows, const AttentionCache& cac
   });
 }
 
-inline void attend(const AttentionRows& rows, const AttentionCache& cache, float* scratch_base) {
-  Scratch scratch(scratch_base, rows.head_dim);
-  pack_queries(rows, scratch.queries);
-  switch (cache.type) {
-    case DType::f32: return attend_all<ElementF32>(rows, cache, scratch);
-    case DType::f16: return attend_all<ElementF16>(rows, cache, scratch);
-    default: return attend_all<ElementBF16>(rows, cache, scratch);
-  }
-}
-
-inline void attend_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, float* partials,
-                        float* scratch_base) {
-  Scratch scratch(scratch_base, rows.head_dim);
-  pack_queries(rows, scratch.queries);
-  switch (cache.type) {
-    case DType::f32: return attend_one_span<ElementF32>(rows, cache, span, partials, scratch);
-    case DType::f16: return attend_one_span<ElementF16>(rows, cache, span, partials, scratch);
-    default: return attend_one_span<ElementBF16>(rows, cache, span, partials, scratch);
-  }
-}
-
 inline void fold(const AttentionRows& rows, std::int64_t first_span, std::int64_t n_spans, const float* partials,
                  std::int64_t span_stride, float* scratch_base) {
   const Scratch scratch(scratch_base, rows.head_dim);
   for (std::int64_t row = 0; row < rows.n_rows; ++row) {
     Running running;
-    for (std::int64_t i = 0; i < n_spans; ++i) {
-      if (visible_keys(rows, row, first_span + i).none()) continue;
+    const std::int64_t n_sink_spans = rows.sinks > 0 ? 1 : 0;
+    for (std::int64_t i = 0; i < n_sink_spans + n_spans; ++i) {
+      if (visible_keys(rows, row, i < n_sink_spans ? sink_span : first_span + i - n_sink_spans).none()) continue;
       const float* partial = partials + i * span_stride + row * attention_partial_floats(rows.head_dim);
       fold_row(running, scratch.total, partial[scratch.padded], partial[scratch.padded + 1], partial, scratch.padded);
     }

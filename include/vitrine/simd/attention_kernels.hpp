@@ -1,4 +1,4 @@
-// Kernel entries: attention over a KV cache in blocks of 64 tokens (the layout is described in ops/kv_view.hpp).
+// Kernel entries: attention over a KV cache in blocks of 64 tokens (laid out as simd/kv_format.hpp describes).
 //
 // One call works on rows of ONE K/V head: row i is query head i mod group of token i / group, so that every row of the
 // call shares the same K and V. The numeric unit is the span of 256 keys [256 j, 256 j + 256); ops/attention.hpp gives
@@ -15,10 +15,10 @@ VITRINE_NAMESPACE_BEGIN
 
 // K and V of one head.
 struct AttentionCache {
-  DType type;                // f32, f16 or bf16
+  DType k_type, v_type;      // f32, f16, bf16, int8 or int4
   std::byte* const* blocks;  // blocks of 64 tokens; only those that hold a visible key are touched
-  std::size_t k_offset;      // bytes from a block's start to this head's K: [4][head_dim][16 keys]
-  std::size_t v_offset;      // ... and V: [64 keys][head_dim]
+  std::size_t k_offset;      // bytes from a block's start to this head's K
+  std::size_t v_offset;      // ... and V
 };
 
 struct AttentionRows {
@@ -31,7 +31,12 @@ struct AttentionRows {
   std::int64_t pos0;    // position of token 0: its rows see keys (pos0 - window, pos0]
   std::int64_t window;  // 0: no limit
   float scale;
+  std::int64_t sinks;   // with a window: keys [0, sinks) are seen, too, by the queries q_sink
+  const float* q_sink;  // as q, but rotated for the sinks; not read unless sinks > 0
 };
+
+// The sinks are a span of their own, the first one; the others leave these keys out.
+inline constexpr std::int64_t sink_span = -1;
 
 inline constexpr std::int64_t attention_max_rows = 96;
 
@@ -42,28 +47,29 @@ VITRINE_FORCE_INLINE constexpr std::int64_t attention_padded(std::int64_t head_d
 VITRINE_FORCE_INLINE constexpr std::int64_t attention_partial_floats(std::int64_t head_dim) {
   return attention_padded(head_dim) + 16;
 }
-// Floats that a call needs as scratch, 64-byte aligned: packed queries and running results of all rows; scores and mix
-// of one group of rows (16 at most); a span of V for widths that are no whole vectors.
+// Floats that a call needs as scratch, 64-byte aligned: packed queries and running results of all rows; scores, weights
+// and mix of one group of rows (16 at most); a span of V for widths that are no whole vectors.
 VITRINE_FORCE_INLINE constexpr std::int64_t attention_scratch_floats(std::int64_t head_dim) {
   const std::int64_t padded = attention_padded(head_dim);
-  return attention_max_rows * 2 * padded + 16 + 16 * (272 + padded) + (head_dim % 16 == 0 ? 0 : 256 * padded);
+  return attention_max_rows * 2 * padded + 16 + 16 * (2 * 272 + padded) + (head_dim % 16 == 0 ? 0 : 256 * padded);
 }
 
 struct AttentionKernels {
   // All spans, folded: writes out.
   void (*attend)(const AttentionRows& rows, const AttentionCache& cache, float* scratch);
 
-  // One span: writes partials [n_rows][attention_partial_floats]. Rows that see no key of the span are left alone.
+  // One span, or sink_span: writes partials [n_rows][attention_partial_floats]. Rows that see no key of it are left
+  // alone.
   void (*attend_span)(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, float* partials,
                       float* scratch);
 
-  // Folds spans [first_span, first_span + n_spans), left to right, and writes out. Row i of span j is at
-  // partials + j * span_stride + i * attention_partial_floats, j counted from first_span.
+  // Folds the sinks, if there are any, and n_spans spans from first_span on, left to right, and writes out. Row i of
+  // the j-th of these is at partials + j * span_stride + i * attention_partial_floats.
   void (*fold)(const AttentionRows& rows, std::int64_t first_span, std::int64_t n_spans, const float* partials,
                std::int64_t span_stride, float* scratch);
 
-  // Rounds (to nearest even) and stores K and V of tokens at position, position + 1, ...; k + i * k_stride and
-  // v + i * v_stride are token i's [head_dim].
+  // Rounds (to nearest even) or quantises and stores K and V of tokens at position, position + 1, ...; k + i * k_stride
+  // and v + i * v_stride are token i's [head_dim].
   void (*store)(const AttentionCache& cache, std::int64_t position, std::int64_t n_tokens, std::int64_t head_dim,
                 const float* k, std::int64_t k_stride, const float* v, std::int64_t v_stride);
 };

@@ -2,10 +2,12 @@
 // and in the fold of attention_bodies.hpp; the register tiles are in attention_tiles.hpp.
 //
 // K and V are widened on their way into the tiles. Converting them once for many rows was slower: the loads of a tile
-// leave room for it, and 16-bit data takes half of the first two caches.
+// leave room for it, and 16-bit data takes half of the first two caches. INT8 and INT4 keys are multiplied as integers
+// (attention_quantised.hpp); of V the scales go to the weights: o = fma(float(v), p * s, o).
 #pragma once
 
 #include "vitrine/simd/attention_kernels.hpp"
+#include "vitrine/simd/attention_quantised.hpp"
 #include "vitrine/simd/attention_tiles.hpp"
 #include "vitrine/simd/lanes.hpp"
 #include "vitrine/simd/vmath.hpp"
@@ -13,9 +15,6 @@
 VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace attention_detail {
-
-// Rows of scores are not 256 floats apart: at 1 KB distance a column of them would fall into few cache sets.
-constexpr std::int64_t score_stride = 272;
 
 // Keys of a span that a row sees, counted from the span's first key.
 struct Keys {
@@ -29,14 +28,23 @@ inline std::int64_t position_of(const AttentionRows& rows, std::int64_t row) {
 
 inline Keys visible_keys(const AttentionRows& rows, std::int64_t row, std::int64_t span) {
   const std::int64_t position = position_of(rows, row), first = span * span_keys;
-  const std::int64_t begin = rows.window > 0 ? position - rows.window + 1 - first : 0;
+  if (span == sink_span) return {0, least(position + 1, rows.sinks)};
+  const std::int64_t begin = rows.window > 0 ? most(position - rows.window + 1, rows.sinks) - first : 0;
   return {most(begin, 0), least(position + 1 - first, span_keys)};
+}
+
+// Block b of a span.
+template <class Element>
+inline const typename Element::Type* at(const AttentionCache& cache, std::int64_t span, std::int64_t b,
+                                        std::size_t offset) {
+  const std::int64_t first = span == sink_span ? 0 : span * (span_keys / block_keys);
+  return reinterpret_cast<const typename Element::Type*>(cache.blocks[first + b] + offset);
 }
 
 // Scratch of one call, in floats; sizes as in attention_scratch_floats.
 struct Scratch {
   std::int64_t padded;
-  float *queries, *total, *scores, *mix, *values;
+  float *queries, *total, *scores, *weights, *mix, *values;
   float maximum[group_rows] = {},
         sum[group_rows] = {};  // of the group's rows in the span, as is mix [group_rows][padded]
 
@@ -49,6 +57,7 @@ struct Scratch {
     queries = take(attention_max_rows * padded + 16);
     total = take(attention_max_rows * padded);
     scores = take(group_rows * score_stride);
+    weights = take(group_rows * score_stride);  // scores times the scales of V, if V is quantised
     mix = take(group_rows * padded);
     values = base;  // [256][padded], used only if rows of V are no whole vectors
   }
@@ -67,9 +76,9 @@ inline void for_groups(const AttentionRows& rows, F f) {
   }
 }
 
-template <class Element>
-inline const typename Element::Type* at(const AttentionCache& cache, std::int64_t block, std::size_t offset) {
-  return reinterpret_cast<const typename Element::Type*>(cache.blocks[block] + offset);
+// Whether rows of V are no whole vectors: then a span of them is first widened. Quantised rows are padded as they are.
+inline bool widens_values(const AttentionRows& rows, const AttentionCache& cache) {
+  return rows.head_dim % 16 != 0 && !is_quantised_kv(cache.v_type);
 }
 
 // Scores of n panels that lie side by side.
@@ -103,10 +112,34 @@ inline void score_span(const AttentionRows& rows, const AttentionCache& cache, s
     // Asked for meanwhile: the next block's keys, or after the last one the first values.
     const bool last = (block + 1) * block_keys >= some.end;
     const auto* ahead =
-        at<Element>(cache, span * 4 + (last ? first_block : block + 1), last ? cache.v_offset : cache.k_offset);
+        at<Element>(cache, span, last ? first_block : block + 1, last ? cache.v_offset : cache.k_offset);
     const std::int64_t skipped = first * panel_keys * head_dim;
-    score_panels<Element>(at<Element>(cache, span * 4 + block, cache.k_offset) + skipped, ahead + skipped, end - first,
+    score_panels<Element>(at<Element>(cache, span, block, cache.k_offset) + skipped, ahead + skipped, end - first,
                           group.n, head_dim, scratch.queries + group.first * head_dim, rows.scale,
+                          scratch.scores + block * block_keys + first * panel_keys);
+  }
+}
+
+template <class KeyType>
+inline void score_span_integer(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
+                               Keys some, const Scratch& scratch) {
+  const std::int64_t head_dim = rows.head_dim, first_block = some.begin / block_keys;
+  const IntegerQueries queries(scratch.queries, KeyType::type, head_dim);
+  const std::int64_t n_rows = kv_key_rows(KeyType::type, head_dim), n_groups = queries.n_groups;
+  const std::size_t to_scales = kv_key_bytes_without_scales(KeyType::type, head_dim);
+  const std::size_t scale_bytes = kv_scale_bytes(KeyType::type, head_dim);
+  for (std::int64_t block = first_block; block * block_keys < some.end; ++block) {
+    const std::int64_t first = most(some.begin - block * block_keys, 0) / panel_keys;
+    const std::int64_t end = (least(some.end - block * block_keys, block_keys) + panel_keys - 1) / panel_keys;
+    const bool last = (block + 1) * block_keys >= some.end;
+    const auto* k = at<ElementInt8>(cache, span, block, cache.k_offset);
+    const auto* ahead =
+        at<ElementInt8>(cache, span, last ? first_block : block + 1, last ? cache.v_offset : cache.k_offset);
+    for (std::size_t line = 0; line < scale_bytes && !last; line += 64) prefetch(ahead + to_scales + line);
+    const std::int64_t skipped = 64 * n_rows * first;
+    const auto* scales = reinterpret_cast<const std::uint16_t*>(k + to_scales) + first * n_groups * panel_keys;
+    score_panels<KeyType>({k + skipped, ahead + skipped, scales, nullptr, nullptr, nullptr, 0, n_rows, n_groups},
+                          end - first, queries, group.first, group.n,
                           scratch.scores + block * block_keys + first * panel_keys);
   }
 }
@@ -144,45 +177,71 @@ inline void softmax_rows(const AttentionRows& rows, std::int64_t span, Group gro
   for (std::int64_t row = 0; row < group.n; ++row) scratch.sum[row] = hsum(load(totals[row]));
 }
 
+// Columns [begin, end) of V and the weights [group_rows][score_stride] that they are mixed with.
+struct Columns {
+  const float* weights;
+  std::int64_t begin, end;
+};
+
+template <class Element>
+constexpr std::int64_t value_stride(std::int64_t head_dim) {
+  if constexpr (requires { Element::type; }) return kv_value_stride(Element::type, head_dim);
+  return head_dim;
+}
+
 // scratch.mix[row] += weights times V for rows [row, row + n_rows) of the group and keys [begin, end) of the span.
 template <class Element>
 inline void mix_keys(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, std::int64_t row,
-                     std::int64_t n_rows, Keys keys, const Scratch& scratch) {
+                     std::int64_t n_rows, Keys keys, Columns columns, const Scratch& scratch) {
   if (keys.none()) return;
-  Piece<Element> pieces[span_keys / block_keys];
+  const std::int64_t stride = value_stride<Element>(rows.head_dim);
+  Piece<typename Element::Type> pieces[span_keys / block_keys];
   int n_pieces = 0;
   for (std::int64_t key = keys.begin; key < keys.end;) {
     const std::int64_t block = key / block_keys, end = least((block + 1) * block_keys, keys.end);
-    const std::int64_t skipped = key % block_keys * rows.head_dim;
-    const auto* v = at<Element>(cache, span * 4 + block, cache.v_offset) + skipped;
+    const std::int64_t skipped = key % block_keys * stride;
+    const auto* v = at<Element>(cache, span, block, cache.v_offset) + skipped;
     // Asked for meanwhile: the next block's values, or the next span's keys, likely this thread's next task.
     const auto* ahead = v;
     if (end < keys.end) {
-      ahead = at<Element>(cache, span * 4 + block + 1, cache.v_offset) + skipped;
-    } else if (keys.end == span_keys && (span + 1) * span_keys <= position_of(rows, rows.n_rows - 1)) {
-      ahead = at<Element>(cache, (span + 1) * 4, cache.k_offset) + skipped;
+      ahead = at<Element>(cache, span, block + 1, cache.v_offset) + skipped;
+    } else if (span != sink_span && keys.end == span_keys &&
+               (span + 1) * span_keys <= position_of(rows, rows.n_rows - 1)) {
+      ahead = at<Element>(cache, span + 1, 0, cache.k_offset) + skipped;
     }
     pieces[n_pieces++] = {v, ahead, end - key};
     key = end;
   }
+  const float* const weights = columns.weights + row * score_stride + keys.begin;
+  float* const mix = scratch.mix + row * scratch.padded;
   with_rows<group_rows>(n_rows, [&]<int R>() {
-    mix_columns<Element, R, beside(R, 8)>(scratch.scores + row * score_stride + keys.begin, score_stride, pieces,
-                                          n_pieces, rows.head_dim, scratch.mix + row * scratch.padded, scratch.padded,
-                                          scratch.padded);
+    if constexpr (std::is_same_v<Element, ElementInt4<0>>) {
+      const auto tile = [&]<int first, int C>(std::int64_t column) {
+        mix_tile<ElementInt4<first>, R, C>(weights, score_stride, pieces, n_pieces, stride, column, mix + column,
+                                           scratch.padded);
+      };
+      const bool two = columns.end - columns.begin > 16;
+      if (beside(R, 2) == 2 && two) return tile.template operator()<0, beside(R, 2)>(columns.begin);
+      tile.template operator()<0, 1>(columns.begin);
+      if (two) tile.template operator()<1, 1>(columns.begin + 16);
+    } else {
+      mix_columns<Element, R, beside(R, 8)>(weights, score_stride, pieces, n_pieces, stride, mix, scratch.padded,
+                                            columns.end, columns.begin);
+    }
   });
 }
 
 // The same from scratch.values, where rows of V that are no whole vectors were widened and padded.
 template <>
 inline void mix_keys<ElementConverted>(const AttentionRows&, const AttentionCache&, std::int64_t, std::int64_t row,
-                                       std::int64_t n_rows, Keys keys, const Scratch& scratch) {
+                                       std::int64_t n_rows, Keys keys, Columns columns, const Scratch& scratch) {
   if (keys.none()) return;
   const float* v = scratch.values + keys.begin * scratch.padded;
-  const Piece<ElementConverted> piece = {v, v, keys.end - keys.begin};
+  const Piece<float> piece = {v, v, keys.end - keys.begin};
   with_rows<group_rows>(n_rows, [&]<int R>() {
-    mix_columns<ElementConverted, R, beside(R, 8)>(scratch.scores + row * score_stride + keys.begin, score_stride,
+    mix_columns<ElementConverted, R, beside(R, 8)>(columns.weights + row * score_stride + keys.begin, score_stride,
                                                    &piece, 1, scratch.padded, scratch.mix + row * scratch.padded,
-                                                   scratch.padded, scratch.padded);
+                                                   scratch.padded, columns.end, columns.begin);
   });
 }
 
@@ -190,40 +249,78 @@ inline void mix_keys<ElementConverted>(const AttentionRows&, const AttentionCach
 // edge) token by token, before and after, so that each row meets its keys in order.
 template <class Element>
 inline void mix_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
-                     Keys lowest, Keys highest, const Scratch& scratch) {
-  for (std::int64_t i = 0; i < group.n * scratch.padded; i += 16) store(scratch.mix + i, zero());
+                     Keys lowest, Keys highest, Columns columns, const Scratch& scratch) {
   const Keys shared = {highest.begin, most(highest.begin, lowest.end)};
   const auto for_tokens = [&](auto limited) {
     for (std::int64_t row = 0, n_rows = 0; row < group.n; row += n_rows) {
       const std::int64_t index = rows.first_row + group.first + row;
       n_rows = group_size(least(rows.group - index % rows.group, group.n - row));
       const Keys keys = limited(visible_keys(rows, group.first + row, span));
-      mix_keys<Element>(rows, cache, span, row, n_rows, keys, scratch);
+      mix_keys<Element>(rows, cache, span, row, n_rows, keys, columns, scratch);
     }
   };
   if (lowest.begin < shared.begin) {
     for_tokens([&](Keys keys) { return Keys{keys.begin, least(shared.begin, keys.end)}; });
   }
-  mix_keys<Element>(rows, cache, span, 0, group.n, shared, scratch);
+  mix_keys<Element>(rows, cache, span, 0, group.n, shared, columns, scratch);
   if (shared.end < highest.end) {
     for_tokens([&](Keys keys) { return Keys{most(shared.end, keys.begin), keys.end}; });
   }
 }
 
-// Leaves mix, maximum and sum of each of the group's rows in scratch. Rows that see no key of the span have none.
+// scratch.weights[row][key] = scores times the scales of group g of V, for the keys that some row of the group sees.
 template <class Element>
+inline void weigh_scales(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
+                         Keys some, std::int64_t g, const Scratch& scratch) {
+  const std::size_t to_scales = cache.v_offset + kv_value_bytes_without_scales(Element::type, rows.head_dim);
+  for (std::int64_t key = some.begin / panel_keys * panel_keys; key < some.end; key += panel_keys) {
+    const auto* scales = at<ElementBF16>(cache, span, key / block_keys, to_scales) + g * block_keys;
+    const f32x16 scale = load_bf16(scales + key % block_keys);
+    for (std::int64_t row = 0; row < group.n; ++row) {
+      const std::int64_t place = row * score_stride + key;
+      store(scratch.weights + place, load(scratch.scores + place) * scale);
+    }
+  }
+}
+
+template <class Element>
+inline void mix_groups(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
+                       Keys lowest, Keys highest, const Scratch& scratch) {
+  const std::int64_t n_groups = kv_n_groups(Element::type, rows.head_dim);
+  const std::int64_t width = n_groups == 1 ? scratch.padded : kv_int4_group;
+  for (std::int64_t g = 0; g < n_groups; ++g) {
+    weigh_scales<Element>(rows, cache, span, group, {lowest.begin, highest.end}, g, scratch);
+    const Columns columns = {scratch.weights, g * width, least((g + 1) * width, scratch.padded)};
+    mix_span<Element>(rows, cache, span, group, lowest, highest, columns, scratch);
+  }
+}
+
+// Leaves mix, maximum and sum of each of the group's rows in scratch. Rows that see no key of the span have none.
 inline void group_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
                        Scratch& scratch) {
   const Keys lowest = visible_keys(rows, group.first, span);
   const Keys highest = visible_keys(rows, group.first + group.n - 1, span);
   const Keys some = {lowest.begin, highest.end};
   if (some.none()) return;
-  score_span<Element>(rows, cache, span, group, some, scratch);
+  switch (cache.k_type) {
+    case DType::f32: score_span<ElementF32>(rows, cache, span, group, some, scratch); break;
+    case DType::f16: score_span<ElementF16>(rows, cache, span, group, some, scratch); break;
+    case DType::int8: score_span_integer<KeysInt8>(rows, cache, span, group, some, scratch); break;
+    case DType::int4: score_span_integer<KeysInt4>(rows, cache, span, group, some, scratch); break;
+    default: score_span<ElementBF16>(rows, cache, span, group, some, scratch);
+  }
   softmax_rows(rows, span, group, scratch);
-  if (rows.head_dim % 16 == 0) {
-    mix_span<Element>(rows, cache, span, group, lowest, highest, scratch);
-  } else {
-    mix_span<ElementConverted>(rows, cache, span, group, lowest, highest, scratch);
+  for (std::int64_t i = 0; i < group.n * scratch.padded; i += 16) store(scratch.mix + i, zero());
+  const Columns all = {scratch.scores, 0, scratch.padded};
+  if (widens_values(rows, cache)) {
+    return mix_span<ElementConverted>(rows, cache, span, group, lowest, highest, all, scratch);
+  }
+  switch (cache.v_type) {
+    case DType::f32: return mix_span<ElementF32>(rows, cache, span, group, lowest, highest, all, scratch);
+    case DType::f16: return mix_span<ElementF16>(rows, cache, span, group, lowest, highest, all, scratch);
+    case DType::int8: return mix_groups<ElementInt8>(rows, cache, span, group, lowest, highest, scratch);
+    case DType::int4: return mix_groups<ElementInt4<0>>(rows, cache, span, group, lowest, highest, scratch);
+    default: return mix_span<ElementBF16>(rows, cache, span, group, lowest, highest, all, scratch);
   }
 }
 
@@ -233,7 +330,7 @@ inline void widen_values(const AttentionRows& rows, const AttentionCache& cache,
                          const Scratch& scratch) {
   const Keys keys = {visible_keys(rows, 0, span).begin, visible_keys(rows, rows.n_rows - 1, span).end};
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-    const auto* v = at<Element>(cache, span * 4 + key / block_keys, cache.v_offset) + key % block_keys * rows.head_dim;
+    const auto* v = at<Element>(cache, span, key / block_keys, cache.v_offset) + key % block_keys * rows.head_dim;
     for (std::int64_t d = 0; d < rows.head_dim; d += 16) {
       store(scratch.values + key * scratch.padded + d, Element::read_part(v + d, int(least(rows.head_dim - d, 16))));
     }
@@ -242,12 +339,18 @@ inline void widen_values(const AttentionRows& rows, const AttentionCache& cache,
 
 // One span for all rows of the call. finish(row of the call, its row in the group) takes each row's results out of
 // scratch, before the next group comes; it is not called for rows that see no key of the span.
-template <class Element, class Finish>
+template <class Finish>
 inline void span_of(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Scratch& scratch,
                     Finish finish) {
-  if (rows.head_dim % 16 != 0) widen_values<Element>(rows, cache, span, scratch);
+  if (widens_values(rows, cache)) {
+    switch (cache.v_type) {
+      case DType::f32: widen_values<ElementF32>(rows, cache, span, scratch); break;
+      case DType::f16: widen_values<ElementF16>(rows, cache, span, scratch); break;
+      default: widen_values<ElementBF16>(rows, cache, span, scratch);
+    }
+  }
   for_groups(rows, [&](Group group) {
-    group_span<Element>(rows, cache, span, group, scratch);
+    group_span(rows, cache, span, group, scratch);
     for (std::int64_t row = 0; row < group.n; ++row) {
       if (!visible_keys(rows, group.first + row, span).none()) finish(group.first + row, row);
     }

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "vitrine/core/dtype.hpp"
 #include "vitrine/simd/lanes_bytes.hpp"
 #include "vitrine/simd/unroll.hpp"
 
@@ -19,6 +20,8 @@ VITRINE_ISA_NAMESPACE_BEGIN
 namespace attention_detail {
 
 constexpr std::int64_t span_keys = 256, block_keys = 64, panel_keys = 16;
+// Rows of scores are not 256 floats apart: at 1 KB distance a column of them would fall into few cache sets.
+constexpr std::int64_t score_stride = 272;
 
 constexpr std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 constexpr std::int64_t most(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
@@ -31,7 +34,8 @@ constexpr int beside(int rows, int most) {
 }
 
 // Element types of the cache. `streams`: the data comes from memory, so the tile asks for the next piece while it works
-// on this one; the hardware's own guesses do not reach across the blocks of a cache.
+// on this one; the hardware's own guesses do not reach across the blocks of a cache. INT8 and INT4 here as V: a row's
+// values without their scales, which go to the weights (attention_quantised.hpp has K).
 struct ElementF32 {
   using Type = float;
   static constexpr bool streams = true;
@@ -59,6 +63,38 @@ struct ElementBF16 {
   VITRINE_FORCE_INLINE void write(std::uint16_t* p, f32x16 a) { store_bf16(p, a); }
   VITRINE_FORCE_INLINE void write_part(std::uint16_t* p, f32x16 a, int n) { store_bf16_part(p, a, n); }
 };
+struct ElementInt8 {
+  using Type = std::uint8_t;
+  static constexpr DType type = DType::int8;
+  static constexpr bool streams = true;
+  VITRINE_FORCE_INLINE f32x16 read(const std::uint8_t* p) { return load_i8(p); }
+};
+// Sixteen bytes hold 32 values: vector 0 in the low and vector 1 in the high nibbles. `first`: which of them a tile
+// begins with.
+template <int first>
+struct ElementInt4 {
+  using Type = std::uint8_t;
+  static constexpr DType type = DType::int4;
+  static constexpr bool streams = first == 0;
+  static constexpr int first_half = first;
+};
+
+// Vector c of sixteen columns, counted from a place in a row of V.
+template <class Element>
+VITRINE_FORCE_INLINE f32x16 vector_at(const typename Element::Type* v, int c) {
+  if constexpr (requires { Element::first_half; }) {
+    const std::uint8_t* pair = v + c / 2 * 16;
+    return (Element::first_half + c) % 2 == 0 ? load_i4<0>(pair) : load_i4<1>(pair);
+  } else {
+    return Element::read(v + 16 * c);
+  }
+}
+// Elements from a row's start to the first of these columns: a multiple of 16, for INT4 of 32 or the half of that.
+template <class Element>
+VITRINE_FORCE_INLINE std::int64_t place_of(std::int64_t column) {
+  if constexpr (requires { Element::first_half; }) return column / 32 * 16;
+  return column;
+}
 
 // sum[r][c] = fma(row(r), column(c), sum[r][c]) for all r, c; the smaller side is held in registers while the other one
 // streams by. The order of the sums' chains does not depend on it.
@@ -131,26 +167,27 @@ VITRINE_FORCE_INLINE void score_tile(const typename Element::Type* k, const type
 }
 
 // Rows of V for consecutive keys: one stretch of a cache block.
-template <class Element>
+template <class Type>
 struct Piece {
-  const typename Element::Type *v, *ahead;  // [n_keys][v_stride]
+  const Type *v, *ahead;  // [n_keys][v_stride]
   std::int64_t n_keys;
 };
 
 // mix[r][column] += sum over keys of weights[r][key] * v[key][column], for 16 C columns from `column`.
 template <class Element, int R, int C>
-VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, const Piece<Element>* pieces,
-                                   int n_pieces, std::int64_t v_stride, std::int64_t column, float* mix,
-                                   std::int64_t mix_stride) {
+VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride,
+                                   const Piece<typename Element::Type>* pieces, int n_pieces, std::int64_t v_stride,
+                                   std::int64_t column, float* mix, std::int64_t mix_stride) {
   f32x16 sum[R][C];
   unroll<R>([&](auto r) { unroll<C>([&](auto c) { sum[r][c] = load(mix + r * mix_stride + 16 * c); }); });
   for (int i = 0; i < n_pieces; ++i) {
-    const typename Element::Type *v = pieces[i].v + column, *ahead = pieces[i].ahead + column;
+    const std::int64_t place = place_of<Element>(column);
+    const typename Element::Type *v = pieces[i].v + place, *ahead = pieces[i].ahead + place;
     for (std::int64_t n = pieces[i].n_keys; n > 0; --n) {
       ask_for<Element, 16 * C>(ahead);
       multiply_all<R, C>(
           sum, [&](int r) __attribute__((always_inline)) { return broadcast(weights[r * stride]); },
-          [&](int c) __attribute__((always_inline)) { return Element::read(v + 16 * c); });
+          [&](int c) __attribute__((always_inline)) { return vector_at<Element>(v, c); });
       v += v_stride;
       ahead += v_stride;
       ++weights;
@@ -161,9 +198,9 @@ VITRINE_FORCE_INLINE void mix_tile(const float* weights, std::int64_t stride, co
 
 // Columns [column, n_columns): strips of C vectors, the rest in narrower ones.
 template <class Element, int R, int C>
-inline void mix_columns(const float* weights, std::int64_t stride, const Piece<Element>* pieces, int n_pieces,
-                        std::int64_t v_stride, float* mix, std::int64_t mix_stride, std::int64_t n_columns,
-                        std::int64_t column = 0) {
+inline void mix_columns(const float* weights, std::int64_t stride, const Piece<typename Element::Type>* pieces,
+                        int n_pieces, std::int64_t v_stride, float* mix, std::int64_t mix_stride,
+                        std::int64_t n_columns, std::int64_t column = 0) {
   for (; column + 16 * C <= n_columns; column += 16 * C) {
     mix_tile<Element, R, C>(weights, stride, pieces, n_pieces, v_stride, column, mix + column, mix_stride);
   }

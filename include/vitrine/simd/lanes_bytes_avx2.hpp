@@ -25,8 +25,22 @@ struct Partial {
 inline constexpr int tile_tokens = 4, tile_panels = 1, float_tile_tokens = 6, float_panels = 4;
 inline constexpr bool accumulators_in_registers = false;
 // There is room for six accumulators beside a group's one panel, but six as 3 x 2 would leave one register too few.
-inline constexpr int max_accumulators = 5, group_rows = 6, registers_of_lanes = 2;
+inline constexpr int max_accumulators = 5, group_rows = 6, integer_rows = 3, registers_of_lanes = 2;
 
+namespace lanes_detail {
+VITRINE_FORCE_INLINE __m256 widen_i8(__m128i low_eight) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(low_eight)); }
+}  // namespace lanes_detail
+VITRINE_FORCE_INLINE f32x16 load_i8(const std::uint8_t* p) {
+  return {lanes_detail::widen_i8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))),
+          lanes_detail::widen_i8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8)))};
+}
+template <int half>
+VITRINE_FORCE_INLINE f32x16 load_i4(const std::uint8_t* p) {
+  __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  if constexpr (half == 1) bytes = _mm_srli_epi16(bytes, 4);
+  const __m128i v = _mm_sub_epi8(_mm_and_si128(bytes, _mm_set1_epi8(15)), _mm_set1_epi8(8));
+  return {lanes_detail::widen_i8(v), lanes_detail::widen_i8(_mm_unpackhi_epi64(v, v))};
+}
 VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};

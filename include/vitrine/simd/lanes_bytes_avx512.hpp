@@ -23,8 +23,19 @@ struct Partial {
 
 inline constexpr int tile_tokens = 4, tile_panels = 2, float_tile_tokens = 12, float_panels = 4;
 inline constexpr bool accumulators_in_registers = true;
-inline constexpr int max_accumulators = 24, group_rows = 12, registers_of_lanes = 1;
+inline constexpr int max_accumulators = 24, group_rows = 12, integer_rows = 12, registers_of_lanes = 1;
 
+VITRINE_FORCE_INLINE f32x16 load_i8(const std::uint8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
+// A table of floats saves the conversion; it looks at the low four bits of each lane only.
+template <int half>
+VITRINE_FORCE_INLINE f32x16 load_i4(const std::uint8_t* p) {
+  const __m512 values = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+  const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  if constexpr (half == 0) return {_mm512_permutexvar_ps(bytes, values)};
+  return {_mm512_permutexvar_ps(_mm512_srli_epi32(bytes, 4), values)};
+}
 VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 VITRINE_FORCE_INLINE void store_bytes(std::uint8_t* p, bytes64 a) { _mm512_storeu_si512(p, a.v); }
 VITRINE_FORCE_INLINE bytes64 operator|(bytes64 a, bytes64 b) { return {_mm512_or_si512(a.v, b.v)}; }

@@ -22,8 +22,15 @@ template <int bits>
 inline constexpr int scratch_offset = 0;
 inline constexpr int tile_tokens = 1, tile_panels = 1, float_tile_tokens = 1, float_panels = 1;
 inline constexpr bool accumulators_in_registers = false;
-inline constexpr int max_accumulators = 4, group_rows = 4, registers_of_lanes = 4;
+inline constexpr int max_accumulators = 4, group_rows = 4, integer_rows = 4, registers_of_lanes = 4;
 
+VITRINE_FORCE_INLINE f32x16 load_i8(const std::uint8_t* p) {
+  return lanes_detail::each<f32x16>([&](int i) { return float(std::int8_t(p[i])); });
+}
+template <int half>
+VITRINE_FORCE_INLINE f32x16 load_i4(const std::uint8_t* p) {
+  return lanes_detail::each<f32x16>([&](int i) { return float((p[i] >> 4 * half & 15) - 8); });
+}
 VITRINE_FORCE_INLINE bytes64 load_bytes(const std::uint8_t* p) {
   bytes64 out;
   __builtin_memcpy(out.v, p, 64);

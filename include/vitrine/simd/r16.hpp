@@ -66,6 +66,8 @@ VITRINE_FORCE_INLINE constexpr Unit unit(DType type) {
     case DType::q4_k: return {1, q4_k_bytes};
     case DType::q5_k: return {1, q5_k_bytes};
     case DType::q6_k: return {2, q6_k_pair_bytes};
+    case DType::int8:
+    case DType::int4: break;  // of caches
   }
   return {1, 0};
 }
