@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/cost.hpp"
+#include "common/kv_types.hpp"
 #include "common/model.hpp"
 #include "common/program.hpp"
 #include "common/table.hpp"
@@ -146,6 +147,7 @@ static void print_csv(const example::json& tests) {
 static void show(const example::Arguments& args) {
   const int threads = args.threads() > 0 ? args.threads() : vitrine::available_threads();
   const int repetitions = args.get<int>("repetitions", 1, 1000);
+  const auto kv_type = example::kv_types("kv", args.get<std::string>("kv"));
   const auto buffer = std::size_t(args.get<int>("buffer", 0, 1 << 20)) << 20;
   auto tests = args.get<bool>("machine_only") ? std::vector<Test>{} : wanted_tests(args);
   const auto model = tests.empty() ? nullptr : example::load_model(args);
@@ -165,8 +167,9 @@ static void show(const example::Arguments& args) {
   std::optional<vitrine::Session> session;
   for (auto& test : tests) {
     if (!session || session->options().chunk != std::min(test.batch, longest))
-      session.emplace(model, vitrine::SessionOptions{.n_context = longest, .n_threads = threads, .chunk = test.batch});
-    run_test(*model, *session, test, repetitions, 2);
+      session.emplace(model, vitrine::SessionOptions{
+                                 .n_context = longest, .n_threads = threads, .kv_type = kv_type, .chunk = test.batch});
+    run_test(*model, *session, test, repetitions, example::kv_value_bytes(*model, kv_type));
   }
   // The bandwidth once more: a machine whose neighbours woke up meanwhile shows here.
   double bandwidth_after = 0;
@@ -200,11 +203,12 @@ static void show(const example::Arguments& args) {
   }
   out["model"] = {
       {"name", config.name}, {"architecture", config.architecture}, {"weight_bytes", model->weights().bytes()}};
+  out["kv"] = kv_type.name();
   out["isa"] = vitrine::isa_name(vitrine::kernels().isa);
   out["read_bytes_per_second_after"] = bandwidth_after;
   if (args.json()) return example::print_json(out);
   if (csv) return print_csv(out["tests"]);
-  std::cout << '\n' << config.name << ", kernels " << session->isa() << '\n';
+  std::cout << '\n' << config.name << ", KV cache in " << kv_type.name() << ", kernels " << session->isa() << '\n';
   table.print();
   std::cout << "\nRead bandwidth after the tests: " << scaled(bandwidth_after, "B/s") << '\n';
 }
@@ -216,6 +220,8 @@ int main(int argc, char** argv) {
     add("depth", "tokens in the cache before", cxxopts::value<std::string>()->default_value("0"), "LIST");
     add("batch", "prompt tokens that go through the model together",
         cxxopts::value<std::string>()->default_value("256"), "LIST");
+    add("kv", "type of the KV cache: f32, f16, bf16, int8 or int4, or k/v",
+        cxxopts::value<std::string>()->default_value("f16"), "TYPE");
     add("csv", "write comma-separated values instead of text", cxxopts::value<bool>()->default_value("false"));
     add("repetitions", "how often each test runs", cxxopts::value<int>()->default_value("5"), "N");
     add("buffer", "megabytes read to measure the bandwidth; 0: enough for it",

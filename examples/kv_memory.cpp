@@ -20,11 +20,10 @@ using example::KvShape, example::fixed, example::grouped, example::number, examp
 
 struct ValueType {
   const char* name;
-  double bytes;
+  double bytes, group;  // group: values of a head that share a scale of two bytes; 0: none
 };
 static constexpr std::int64_t most_tokens = 1'000'000'000'000;
-// INT8 and INT4 by the formula: without the scales that such a cache stores as well.
-static const ValueType value_types[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"INT8", 1}, {"INT4", 0.5}};
+static const ValueType types[] = {{"F32", 4, 0}, {"F16", 2, 0}, {"BF16", 2, 0}, {"INT8", 1, 1e9}, {"INT4", 0.5, 32}};
 
 static KvShape given_shape(const example::Arguments& args) {
   const auto n = args.whole_numbers("shape", 1, 1'000'000);
@@ -76,10 +75,12 @@ static void show(const example::Arguments& args) {
     std::vector<std::string> head = {concat("KV cache, batch ", batch, ", tokens:"), "bytes"};
     for (const auto length : lengths) head.push_back(grouped(double(length)));
     auto& table = tables.emplace_back(head);
-    for (const auto& type : value_types) {
-      std::vector<std::string> cells = {concat(type.name, type.bytes < 2 ? " *" : ""), concat(type.bytes)};
+    for (const auto& type : types) {
+      const double n_scales = type.group > 0 ? std::ceil(shape.head_dim / type.group) : 0;
+      const double value_bytes = type.bytes + 2 * n_scales / shape.head_dim;
+      std::vector<std::string> cells = {concat(type.name, n_scales > 0 ? " *" : ""), concat(value_bytes)};
       for (const auto length : lengths) {
-        const double bytes = double(batch) * kv_bytes(shape, type.bytes, double(length));
+        const double bytes = double(batch) * kv_bytes(shape, value_bytes, double(length));
         cells.push_back(scaled(bytes, "B"));
         out["kv"].push_back({{"type", type.name}, {"batch", batch}, {"length", length}, {"bytes", number(bytes)}});
       }
@@ -121,7 +122,7 @@ static void show(const example::Arguments& args) {
     std::cout << '\n';
     table.print();
   }
-  std::cout << "\n* computed by the formula, without the scales that such a cache stores as well\n";
+  std::cout << "\n* with its scales; heads that are no multiple of 32 wide take a little more\n";
 
   const bool has_weights = shape.weight_bytes > 0;  // otherwise those of --parameters stand for them
   const double all = has_weights ? shape.weight_bytes : 2 * parameters;

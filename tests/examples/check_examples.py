@@ -17,6 +17,7 @@ import time
 import unittest
 from pathlib import Path
 
+from cache_cases import Quantized_cache, Sliding_window
 from harness import DATA, PROGRAM, TINY, Common, instead, run
 from kv_memory_cases import Kv_memory
 
