@@ -12,11 +12,11 @@ preset=${1:-release}
 [ $# -gt 0 ] && shift
 
 require_packages "${build_packages[@]}" catch2/catch.hpp=catch2 python3=python3 objdump=binutils \
-  clang-format=clang-format qemu-x86_64=qemu-user
+  clang-format=clang-format qemu-x86_64=qemu-user python:jinja2=python3-jinja2
 # Sanitizers watch what runs on small data: not the real models, nor the checks of the sources.
 folders=
 case $preset in
-  asan) folders='core simd ops model text sample engine' ;;
+  asan) folders='core simd ops cache model text sample engine' ;;
   tsan) folders='core engine' ;;
   fault) folders='invariant real_invariant' ;;
 esac

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +18,10 @@ using vitrine::Token;
 
 inline std::shared_ptr<const vitrine::Model> load_model(const Arguments& args) {
   const ProgressBar bar;
-  return vitrine::Model::load(args.model(), {.n_threads = args.threads(), .progress = bar.callback()});
+  auto model = vitrine::Model::load(
+      args.model(), {.n_threads = args.threads(), .image_folder = args.image_folder(), .progress = bar.callback()});
+  for (const auto& notice : model->notices()) std::cerr << notice << '\n';
+  return model;
 }
 
 // A text that does not fit is refused, with what can be done about it.

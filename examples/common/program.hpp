@@ -109,6 +109,7 @@ class Arguments {
     expect(!has("model") || !wanted.empty(), "--model: expected a file or a folder, got an empty name");
     return find_model(wanted);
   }
+  std::string image_folder() const { return get<std::string>("image-folder"); }
   int threads() const { return get<int>("threads", 0, 1024); }  // 0: all that this process may use
   bool json() const { return get<bool>("json"); }
 
@@ -202,7 +203,9 @@ inline int run(int argc, char** argv, const Program& program) {
     options.add_options()("model",
                           "GGUF file, or folder with config.json and safetensors; by name in the model folders",
                           cxxopts::value<std::string>()->default_value(""), "PATH")(
-        "threads", "threads; 0: all that this process may use", cxxopts::value<int>()->default_value("0"), "N")(
+        "image-folder", "keep the packed weights in this folder and map them at the next start",
+        cxxopts::value<std::string>()->default_value(""),
+        "PATH")("threads", "threads; 0: all that this process may use", cxxopts::value<int>()->default_value("0"), "N")(
         "json", "write JSON instead of text", cxxopts::value<bool>()->default_value("false"))("h,help",
                                                                                               "show this help");
     const auto parsed = parse(options, argc, argv);

@@ -18,8 +18,10 @@ import unittest
 from pathlib import Path
 
 from cache_cases import Quantized_cache, Sliding_window
+from engine_cases import Batching, Speculative
 from harness import DATA, PROGRAM, TINY, Common, instead, run
 from kv_memory_cases import Kv_memory
+from page_cases import Paged, Prefix_cache
 
 
 class Temperature(Common, unittest.TestCase):

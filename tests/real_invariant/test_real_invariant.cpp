@@ -1,4 +1,6 @@
 // The invariant on the two real models, and their golden hashes.
+#include <sstream>
+
 #include "support/bits.hpp"
 
 using namespace support;
@@ -135,6 +137,60 @@ TEST_CASE("real models: recomputing everything gives the same bits at each step,
     CHECK(uncached.n_pass_tokens == 7 * n_prompt + 6 * 7 / 2);
     CHECK(first_difference(cached, uncached) == -1);
   }
+}
+
+TEST_CASE("real models: kinds of storage, types of the cache, chunks and threads, in pairs: the same bits") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  const auto prompt = prompt_of(real.fixture, "long_english");
+  struct Way {
+    KvTypes kv_type;
+    CacheKind cache;
+    std::int64_t chunk;
+    int n_threads;
+  };
+  constexpr auto contiguous = CacheKind::contiguous, paged = CacheKind::paged, ring = CacheKind::ring;
+  const KvTypes f32 = DType::f32, f16 = DType::f16, bf16 = DType::bf16, int8 = DType::int8, int4 = DType::int4;
+  // Every two values of two columns stand in a row together, but for the first of each type.
+  const std::vector<Way> ways = {{f32, paged, 256, 2}, {f32, ring, 33, 1},   {f16, paged, 33, 1},   {f16, ring, 256, 2},
+                                 {bf16, paged, 33, 2}, {bf16, ring, 256, 1}, {int8, paged, 256, 1}, {int8, ring, 33, 2},
+                                 {int4, paged, 33, 2}, {int4, ring, 256, 1}};
+  for (const auto& type : {f32, f16, bf16, int8, int4}) {
+    const auto expected = run(shared, prompt, 3, {.n_threads = 2, .kv_type = type, .cache = contiguous, .chunk = 100});
+    for (const auto& way : ways) {
+      if (way.kv_type != type) continue;
+      INFO(type.name() << ", " << cache_kind_name(way.cache) << ", chunk " << way.chunk << ", " << way.n_threads
+                       << " threads");
+      const auto other =
+          run(shared, prompt, 3, {.n_threads = way.n_threads, .kv_type = type, .cache = way.cache, .chunk = way.chunk});
+      CHECK(first_difference(expected, other) == -1);
+    }
+  }
+}
+
+TEST_CASE("real models: a prefix that was kept, and a session that was saved, give the same bits") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  const auto prompt = prompt_of(real.fixture, "long_english");
+  Session plain(shared, {.n_context = 2048, .n_threads = 2});
+  const auto expected = copy(plain.prefill(prompt));
+  const auto prefixes = std::make_shared<PrefixCache>(*shared, PrefixOptions{});
+  for (int request = 0; request < 2; ++request) {
+    Session session(shared,
+                    {.n_context = 2048, .n_threads = 2, .cache = CacheKind::paged, .prefixes = prefixes, .chunk = 100});
+    CHECK(same_bits(session.prefill(prompt), expected));
+    const auto whole_blocks = std::int64_t(prompt.size()) / 64 * 64;
+    CHECK(session.n_cached_tokens() == (request == 0 ? 0 : std::min(whole_blocks, std::int64_t(prompt.size()) - 1)));
+  }
+  std::stringstream file;
+  plain.save(file);
+  Session restored(shared, {.n_context = 2048, .n_threads = 1});
+  restored.load(file);
+  CHECK(same_bits(restored.decode(11), plain.decode(11)));
 }
 
 TEST_CASE("golden hashes of the logits of the real models") {

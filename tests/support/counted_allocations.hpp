@@ -2,24 +2,19 @@
 // allocators of their own: under them nothing is counted, and is_counting says so.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <new>
 
+#include "support/allocation_counts.hpp"
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 namespace support {
-
-inline std::atomic<std::int64_t> n_allocations{0};
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool is_counting = false;
-}  // namespace support
-#else
-inline constexpr bool is_counting = true;
 
 inline void* counted_allocation(std::size_t size, std::size_t alignment) {
   ++n_allocations;
+  n_bytes_wanted += std::int64_t(size);
+  if (allocations_until_refused >= 0 && allocations_until_refused-- == 0) throw std::bad_alloc();
   void* memory = alignment > alignof(std::max_align_t)
                      ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
                      : std::malloc(size ? size : 1);

@@ -71,6 +71,22 @@ class AnyCache {
     const auto* const ring = std::get_if<RingCache>(&cache_);
     return ring ? ring->shortest() : (length() > 0 ? 1 : 0);
   }
+  // Whether a query behind n_tokens looks at block b of a group: what a saved cache must hold.
+  bool needs(std::size_t group, std::int64_t b, std::int64_t n_tokens) const {
+    const auto* const ring = std::get_if<RingCache>(&cache_);
+    return !ring || b < ring->n_kept(group) || b >= ring->first_block(group, n_tokens);
+  }
+  // An empty cache: holds n_tokens from now on, whose needed blocks the caller writes.
+  void restore(std::int64_t n_tokens) {
+    if (auto* const ring = std::get_if<RingCache>(&cache_)) return ring->restore(n_tokens);
+    prepare(n_tokens);
+    append(n_tokens);
+  }
+  // Makes sure that tokens from `first` on may be written: copies blocks that others read. Throws out_of_blocks.
+  void make_writable(std::int64_t first) {
+    if (auto* const pages = paged()) pages->make_writable(first);
+  }
+
   // truncate() as far as the cache can: what it cannot go back to it forgets altogether.
   void truncate_or_empty(std::int64_t n_tokens) { truncate(n_tokens < shortest() ? 0 : n_tokens); }
 

@@ -108,6 +108,21 @@ class PagedCache {
     length_ = n_tokens;
   }
 
+  // Copies the blocks from token `first` on that others read, too, so that they may be written. Throws Error:
+  // out_of_blocks, out_of_memory; the cache is then as it was.
+  void make_writable(std::int64_t first) {
+    std::vector<std::size_t> shared;
+    for (auto i = std::size_t(first / kv_block_tokens); i < blocks_.size(); ++i)
+      if (pool_->owners(blocks_[i]) > 1) shared.push_back(i);
+    std::vector<PoolBlock> copies(shared.size());
+    pool_->acquire(copies);
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      pool_->copy(blocks_[shared[i]], copies[i]);
+      pool_->release(std::exchange(blocks_[shared[i]], copies[i]));
+    }
+    fill_table();
+  }
+
   // The same tokens in the same blocks: copies nothing but the table.
   PagedCache fork() const {
     PagedCache other(pool_, capacity_);

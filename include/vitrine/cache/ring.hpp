@@ -85,7 +85,7 @@ class RingCache {
       if (written_ == 0 || ring.n_turning == 0 || lost <= ring.n_kept) continue;
       least = (std::max)(least, lost * kv_block_tokens + ring.reach.window - 1);
     }
-    return (std::min)(least, length_);
+    return (std::min)((std::max)(least, restored_), length_);
   }
   // Forgets all but the first n_tokens. Throws Error::bad_argument unless n_tokens is 0 or shortest() to length().
   void truncate(std::int64_t n_tokens) {
@@ -93,7 +93,19 @@ class RingCache {
     check(n_tokens == 0 || n_tokens >= shortest(), ErrorKind::bad_argument, "truncate: this ring remembers ",
           shortest(), " to ", length_, " tokens, or can be emptied; got ", n_tokens);
     length_ = n_tokens;
-    if (n_tokens == 0) written_ = 0;
+    if (n_tokens == 0) written_ = restored_ = 0;
+  }
+
+  // The first block of a group, among those that take turns, that a query behind n_tokens looks at.
+  std::int64_t first_block(std::size_t group, std::int64_t n_tokens) const {
+    const auto& reach = rings_[group].reach;
+    return reach.window == 0 ? 0 : (std::max)(n_tokens - reach.window + 1, std::int64_t(0)) / kv_block_tokens;
+  }
+  std::int64_t n_kept(std::size_t group) const { return n_kept(rings_[group].reach); }
+  // An empty ring: n_tokens are held, of which the caller writes the blocks that a query behind them looks at.
+  void restore(std::int64_t n_tokens) {
+    cache_detail::check_room(0, capacity_, n_tokens);
+    length_ = written_ = restored_ = n_tokens;
   }
 
   // A copy.
@@ -106,6 +118,7 @@ class RingCache {
     }
     other.length_ = length_;
     other.written_ = written_;
+    other.restored_ = restored_;
     return other;
   }
 
@@ -138,7 +151,8 @@ class RingCache {
 
   std::int64_t capacity_ = 0, chunk_ = 0;
   std::int64_t length_ = 0;
-  std::int64_t written_ = 0;  // positions below this may have been written since the ring was last empty
+  std::int64_t written_ = 0;   // positions below this may have been written since the ring was last empty
+  std::int64_t restored_ = 0;  // what was behind these was not restored
   std::vector<KvReach> layers_;
   std::vector<Ring> rings_;  // one per group of tables_
   KvTables tables_;

@@ -25,7 +25,10 @@ enum class ErrorKind {
   cancelled,        // the caller's stop token asked to end; what was being done is undone
   io,               // the operating system refused: file missing, map failed
   out_of_memory,    // an allocation was refused; the message says how many bytes
-  out_of_blocks     // a pool of KV blocks, shared by several sequences, has too few left
+  out_of_blocks,    // a pool of KV blocks, shared by several sequences, has too few left
+  queue_full,       // as many requests wait as an engine lets wait; later there may be room
+  refused,          // the model's chat template refused the conversation, in its own words
+  limit_exceeded    // a chat template asked for more work, memory or nesting than its limits allow
 };
 
 class Error : public std::runtime_error {

@@ -22,12 +22,36 @@ VITRINE_NAMESPACE_BEGIN
 
 inline constexpr std::size_t tensor_alignment = 64;
 
+// While one lives, AlignedBytes of its thread take no memory and are only counted: how much something would take, asked
+// of the code that takes it. What was made in the meantime must not be used.
+class CountedBytes {
+ public:
+  CountedBytes() : outer_(std::exchange(current(), this)) {}
+  ~CountedBytes() { current() = outer_; }
+  CountedBytes(const CountedBytes&) = delete;
+  CountedBytes& operator=(const CountedBytes&) = delete;
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  friend class AlignedBytes;
+  static CountedBytes*& current() {
+    thread_local CountedBytes* counter = nullptr;
+    return counter;
+  }
+  CountedBytes* outer_;
+  std::size_t bytes_ = 0;
+};
+
 // Owning, aligned, zero-initialised bytes. A refused allocation is an Error that says how many bytes were wanted.
 class AlignedBytes {
  public:
   AlignedBytes() = default;
   explicit AlignedBytes(std::size_t n_bytes, bool zeroed = true) : size_(n_bytes) {
     if (n_bytes == 0) return;
+    if (auto* const counter = CountedBytes::current()) {
+      counter->bytes_ += n_bytes;
+      return;
+    }
     data_ = static_cast<std::byte*>(::operator new (n_bytes, std::align_val_t{tensor_alignment}, std::nothrow));
     check(data_ != nullptr, ErrorKind::out_of_memory, "cannot allocate ", n_bytes, " bytes");
     advise_huge_pages(data_, n_bytes);
@@ -40,7 +64,10 @@ class AlignedBytes {
     std::swap(size_, other.size_);
     return *this;
   }
-  ~AlignedBytes() { ::operator delete (data_, std::align_val_t{tensor_alignment}); }
+  ~AlignedBytes() {
+    if (auto* const counter = CountedBytes::current(); counter && !data_) counter->bytes_ -= size_;
+    ::operator delete (data_, std::align_val_t{tensor_alignment});
+  }
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }

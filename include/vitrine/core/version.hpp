@@ -5,9 +5,15 @@
 // core/config.hpp has the version of the headers, as numbers and as text. Header-only programs have one version.
 #pragma once
 
+#include <cstdint>
+
 #include "vitrine/core/config.hpp"
 
 VITRINE_NAMESPACE_BEGIN
+
+// The version of the arithmetic: the same model, cache type and input give the same bits wherever it is the same. It is
+// written into saved sessions and keys of prefixes.
+inline constexpr std::uint32_t arithmetic_version = 1;
 
 // "major.minor.patch" of the compiled library.
 const char* version();

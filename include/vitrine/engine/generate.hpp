@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "vitrine/core/config.hpp"
 #include "vitrine/engine/generate_options.hpp"
 #include "vitrine/engine/session.hpp"
+#include "vitrine/engine/speculation.hpp"
 #include "vitrine/engine/stop_rules.hpp"
 #include "vitrine/engine/timings.hpp"
 #include "vitrine/sample/sampler.hpp"
@@ -41,6 +43,7 @@ struct GenerateResult {
   std::uint64_t seed = 0;   // the one in use; the same seed, prompt and options give the same tokens
   std::string sampling;     // the chain of steps, in order
   std::string stop_string;  // the one that ended it, if one did
+  SpeculationResult speculation;
   std::vector<TokenLogProbabilities> log_probabilities;    // one per token, if asked for
   std::vector<LogProbabilities> prompt_log_probabilities;  // raw; of prompt[1], prompt[2], ... if asked for
 };
@@ -99,6 +102,7 @@ class Generation {
   GenerateOptions options_;
   StopRules rules_;
   Sampler sampler_;
+  std::optional<Speculation> speculation_;
   Stopwatch watch_;
   double last_seconds_ = 0;
   std::string text_;                   // of the current token

@@ -12,13 +12,6 @@ namespace generate_detail {
 
 struct TimeIsOver {};  // thrown out of a prefill by its progress
 
-inline SamplingOptions with_end_tokens(SamplingOptions sampling, const GenerateOptions& options,
-                                       const Tokenizer& tokenizer) {
-  for (const auto* tokens : {&tokenizer.end_tokens(), &options.extra_end})
-    sampling.end_tokens.insert(sampling.end_tokens.end(), tokens->begin(), tokens->end());
-  return sampling;
-}
-
 }  // namespace generate_detail
 
 VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> prompt, GenerateOptions options)
@@ -27,8 +20,7 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
       options_(std::move(options)),
       rules_(session.model().tokenizer(), session.model().config().n_vocab, options_,
              prompt_.empty() ? 0 : prompt_.back()),
-      sampler_(generate_detail::with_end_tokens(options_.sampling, options_, session.model().tokenizer()),
-               session.model().config().n_vocab) {
+      sampler_(sampling_with_end_tokens(options_, session.model().tokenizer()), session.model().config().n_vocab) {
   check(!prompt_.empty(), ErrorKind::bad_argument, "prompt: expected at least 1 token, got none");
   for (const auto& n : {options_.log_probabilities, options_.prompt_log_probabilities})
     check(n.value_or(0) >= 0, ErrorKind::bad_argument, "log_probabilities: expected at least 0, got ", n.value_or(0));
@@ -38,7 +30,11 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
         counted(session.context(), "token"), ", ", session.length(), session.length() == 1 ? " is" : " are",
         " in use, and max_new_tokens is ", options_.max_new_tokens,
         "; a prompt is never cut, and at least 1 place must be left to answer");
-  sampler_.begin(session.length() + std::int64_t(prompt_.size()));
+  const auto n_before = session.length() + std::int64_t(prompt_.size());
+  sampler_.begin(n_before);
+  if (options_.speculation.drafter)
+    speculation_.emplace(options_.speculation, session.model(), sampler_,
+                         sampling_with_end_tokens(options_, session.model().tokenizer()), n_before);
   // So that nothing is allocated while tokens come; a very long generation grows a few times instead.
   constexpr std::int64_t most_reserved = 1 << 16;
   const auto expected = std::size_t((std::min)({options_.max_new_tokens, room, most_reserved}));
@@ -48,7 +44,7 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
     result_.timings.inter_token_seconds.reserve(expected);
     text_.reserve(1024);
   };
-  naming_memory(reserve, "a generation of ", counted(std::int64_t(expected), "token"));
+  naming_memory(reserve, "a generation of ", expected, " tokens");
   result_.timings.load_seconds = session.model().load_seconds();
   result_.timings.prompt_tokens = std::int64_t(prompt_.size());
   result_.seed = sampler_.seed();
@@ -57,10 +53,15 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
 
 // The logits that the next token is drawn from.
 VITRINE_INLINE std::span<const float> Generation::advance() {
-  if (!result_.tokens.empty()) return session_->decode(result_.tokens.back(), options_.stop);
+  if (const auto n = std::int64_t(result_.tokens.size()); n > 0) {
+    const Token last = result_.tokens.back();
+    if (!speculation_) return session_->decode(last, options_.stop);
+    return speculation_->decode(*session_, last, options_.max_new_tokens - n, options_.stop);
+  }
   const Stopwatch prefill;
   const auto logits = this->prefill();
   result_.timings.prefill_seconds = prefill.seconds();
+  result_.timings.cached_tokens = session_->n_cached_tokens();
   return logits;
 }
 
@@ -111,7 +112,9 @@ VITRINE_INLINE void Generation::fail(std::int64_t length) {
 
 VITRINE_INLINE const GeneratedToken* Generation::step() {
   const auto logits = advance();
-  const Token id = sampler_.sample(logits, session_->tokens(), session_->length());
+  const Token id = speculation_ ? speculation_->sample(*session_, sampler_, logits)
+                                : sampler_.sample(logits, session_->tokens(), session_->length());
+  if (speculation_) result_.speculation = speculation_->result();
   const double now = watch_.seconds();
   auto& timings = result_.timings;
   timings.total_seconds = now;

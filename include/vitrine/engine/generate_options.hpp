@@ -10,6 +10,7 @@
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/progress.hpp"
 #include "vitrine/core/token.hpp"
+#include "vitrine/engine/speculation_options.hpp"
 #include "vitrine/sample/sampling_options.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -21,6 +22,7 @@ struct GenerateOptions {
   std::vector<Token> extra_end{};                   // further tokens that end this generation
   std::vector<std::string> stop_strings{};          // end it where they appear in its text, which goes up to them
   double time_limit = 0;                            // seconds from the request on; 0: none
+  SpeculationOptions speculation{};                 // guesses, several tokens per pass
   std::stop_token stop{};                           // asked once per layer
   Progress progress{};                              // of the prompt's prefill
   std::optional<std::int64_t> log_probabilities{};  // of each token, with so many of the most probable ones

@@ -5,6 +5,8 @@
 // Immutable and shared: any number of sessions on any threads may use one model at once.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -33,6 +35,9 @@ class Model {
   const ModelWeights& weights() const { return transformer_.weights(); }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   double load_seconds() const { return load_seconds_; }
+  // Hash of the configuration and of all weights as they are in memory: models with the same give the same logits. It
+  // is computed when it is first asked for, which takes as long as reading the weights once.
+  std::uint64_t fingerprint() const;
   const std::vector<std::string>& notices() const { return notices_; }  // what loading did in another way than usual
 
  private:
@@ -40,6 +45,7 @@ class Model {
   Tokenizer tokenizer_;
   double load_seconds_;
   std::vector<std::string> notices_;
+  mutable std::atomic<std::uint64_t> fingerprint_{0};  // 0: not yet computed
 };
 
 VITRINE_NAMESPACE_END

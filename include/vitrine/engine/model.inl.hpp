@@ -1,9 +1,11 @@
 // Bodies of engine/model.hpp.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "vitrine/core/hash.hpp"
 #include "vitrine/engine/model.hpp"
 #include "vitrine/engine/timings.hpp"
 #include "vitrine/model/architecture.hpp"
@@ -21,7 +23,34 @@ VITRINE_INLINE Model::Model(Transformer transformer, Tokenizer tokenizer, double
         " tokens, but the model has embeddings for ", config().n_vocab);
 }
 
-VITRINE_INLINE std::shared_ptr<const Model> Model::load(const std::filesystem::path& path, const LoadOptions& options) {
+VITRINE_INLINE std::uint64_t Model::fingerprint() const {
+  if (const auto known = fingerprint_.load()) return known;
+  Hash64 hash;
+  const auto& c = config();
+  hash.add(c.architecture);
+  for (const auto size : {c.n_layer, c.n_head, c.n_kv_head, c.head_dim, c.d_model, c.d_ff, c.n_vocab}) hash.add(size);
+  hash.add(c.norm_eps).add(c.attention_scale).add(c.embedding_scale).add(c.activation);
+  for (const auto& rope : c.rope) {
+    hash.add(rope.theta).add(rope.scaling).add(rope.factor).add(rope.low_freq_factor).add(rope.high_freq_factor);
+    hash.add(rope.original_context);
+    for (const float divisor : rope.frequency_divisors) hash.add(divisor);
+  }
+  for (const auto& layer : c.layers) hash.add(layer.window).add(layer.rope);
+  weights().visit(
+      [&](const PackedMatrix& matrix) {
+        hash.add(matrix.type()).add(matrix.n_rows()).add(matrix.n_cols());
+        if (!matrix.empty()) hash.add(matrix.panel(0), matrix.bytes());
+      },
+      [&](const std::vector<float>& values) {
+        hash.add(std::uint64_t(values.size())).add(values.data(), values.size() * sizeof(float));
+      });
+  const auto value = (std::max)(hash.value(), std::uint64_t(1));
+  fingerprint_ = value;
+  return value;
+}
+
+VITRINE_INLINE std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
+                                                        const LoadOptions& options) try {
   const Stopwatch watch;
   const parallel_detail::DefaultFloatEnvironment environment;  // weights must not depend on the host's rounding mode
   // What the path means is decided once, for weights and tokenizer alike.
@@ -42,6 +71,8 @@ VITRINE_INLINE std::shared_ptr<const Model> Model::load(const std::filesystem::p
                                          std::move(notices));
   };
   return naming_memory(complete, path.string());
+} catch (const std::bad_alloc&) {
+  throw Error(ErrorKind::out_of_memory, concat(path.native(), ": not enough memory"));
 }
 
 VITRINE_NAMESPACE_END

@@ -17,40 +17,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stop_token>
 
 #include "vitrine/cache/any_cache.hpp"
 #include "vitrine/core/config.hpp"
-#include "vitrine/core/parallel.hpp"
 #include "vitrine/core/progress.hpp"
 #include "vitrine/core/token.hpp"
-#include "vitrine/core/trace.hpp"
 #include "vitrine/engine/model.hpp"
-#include "vitrine/ops/kv_view.hpp"
-#include "vitrine/simd/dispatch.hpp"
+#include "vitrine/engine/prefix_cache.hpp"
+#include "vitrine/engine/session_options.hpp"
 
 VITRINE_NAMESPACE_BEGIN
-
-struct SessionOptions {
-  // Tokens the session can hold; 0: what the model was trained for, at most 4096. More than it was trained for is
-  // computed as it stands, with rotations that the model has never seen: the text is likely to get worse.
-  std::int64_t n_context = 0;
-  int n_threads = 0;                         // 0: as many as this process may use
-  Crowding crowding = Crowding::step_aside;  // fewer for a while when other programs want the processors too
-  KvTypes kv_type = DType::f16;  // elements of the KV cache: f32, f16, bf16, int8 or int4; {k, v} if they differ
-  CacheKind cache = CacheKind::contiguous;  // where K and V are kept: changes memory, never a result
-  std::shared_ptr<BlockPool> pool{};        // paged: the pool to take blocks from; none: one for this and its forks
-  // Each token looks at this many keys only, itself included, and at the first `sinks` ones (at most 256) besides;
-  // 0: as the model was trained. With cache = ring the memory stays bounded, but what has left the window is forgotten.
-  std::int64_t window = 0, sinks = 0;
-  std::int64_t chunk = 256;  // prompt tokens per pass; changes speed and scratch memory, never a result
-  bool use_cache = true;     // false: every step computes the whole sequence anew, to see what the cache is good for
-  std::optional<Isa> isa{};  // kernels to use; none: the best there are, see simd/dispatch.hpp
-  TraceObserver trace{};     // is shown every intermediate
-};
 
 class Session {
  public:
@@ -67,6 +47,11 @@ class Session {
                                  const Progress& progress = {});
   // The same for one token; allocates nothing.
   std::span<const float> decode(Token token, const std::stop_token& stop = {});
+  // The same with guesses of the tokens that will follow, of which up to 15 are computed in the same pass: as long as
+  // the next calls of decode() give these, they return at once. What they return has the bits that it has without
+  // guesses, and guesses are no part of the sequence. The first call with some allocates the room for their logits.
+  std::span<const float> decode(Token token, std::span<const Token> guesses, const std::stop_token& stop = {});
+  std::int64_t n_ahead() const;  // guesses that still stand
 
   // Appends tokens and shows the logits of every one of them: see(position, logits [n_vocab]), positions ascending. May
   // end as prefill may; bad_argument also for an empty `see`, out_of_memory for the room of its logits. What `see`
@@ -75,14 +60,27 @@ class Session {
   void prefill_logits(std::span<const Token> tokens, const LogitsObserver& see, const std::stop_token& stop = {},
                       const Progress& progress = {});
 
-  // Keeps the first n_tokens. Throws Error::bad_argument unless 0 <= n_tokens <= length(). A ring can go back by at
-  // least `chunk` tokens; further back, where it has overwritten keys, the next call computes all tokens anew.
+  // Keeps the first n_tokens. Throws Error::bad_argument unless 0 <= n_tokens <= length(). Where a ring has overwritten
+  // what these need (never within the last `chunk` tokens), the next call computes all tokens anew.
   void truncate(std::int64_t n_tokens);
   void reset() { truncate(0); }
 
   // A second session with the same tokens, options and model, to go on in another way. Paged: shares all blocks, and
   // who writes into a shared one copies it first; other kinds copy K and V. Throws Error::out_of_memory.
   Session fork() const;
+
+  // Forgets tokens [begin, end) and moves the later ones up, turning their keys to the new positions. That is cheap and
+  // not the same as computing the shorter text: what later tokens took from the forgotten ones stays in them, and keys
+  // are rounded once more. Throws Error: bad_argument unless 0 <= begin <= end <= length(); unsupported for rings and
+  // for caches that are not of floats, where reset() and prefill() of what shall stay do it instead.
+  void remove_range(std::int64_t begin, std::int64_t end);
+
+  // Writes the tokens with their K and V, and reads them back in place of what the session holds. What follows has the
+  // same bits as without. A file goes with its model, types of K and V, kind of cache and version of the arithmetic.
+  // Logits are not in it. Throws Error: io; bad_file for what is cut, damaged or foreign, context_full, and
+  // out_of_memory or out_of_blocks; the session is then as it was.
+  void save(std::ostream& out) const;
+  void load(std::istream& in);
 
   std::span<const Token> tokens() const;  // the sequence so far
   std::int64_t length() const { return std::int64_t(tokens().size()); }
@@ -92,8 +90,9 @@ class Session {
   const char* isa() const;                // name of the kernels in use
   std::size_t kv_bytes() const;           // reserved for K and V; of shared blocks, too
   const AnyCache& cache() const;
-  std::int64_t n_passes() const;       // forward passes run so far
-  std::int64_t n_pass_tokens() const;  // tokens computed in them: with a cache, each position once
+  std::int64_t n_cached_tokens() const;  // of the last prefill: found among the prefixes, not computed
+  std::int64_t n_passes() const;         // forward passes run so far
+  std::int64_t n_pass_tokens() const;    // tokens computed in them: with a cache, each position once
 
  private:
   struct Impl;
@@ -106,4 +105,5 @@ VITRINE_NAMESPACE_END
 
 #ifdef VITRINE_HEADER_ONLY
 #include "vitrine/engine/session.inl.hpp"
+#include "vitrine/engine/session_edit.inl.hpp"
 #endif

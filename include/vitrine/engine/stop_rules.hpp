@@ -57,6 +57,14 @@ class StopRules {
   std::string piece_, found_;
 };
 
+// The sampling options of a generation, told which tokens may end it.
+inline SamplingOptions sampling_with_end_tokens(const GenerateOptions& options, const Tokenizer& tokenizer) {
+  auto sampling = options.sampling;
+  for (const auto* tokens : {&tokenizer.end_tokens(), &options.extra_end})
+    sampling.end_tokens.insert(sampling.end_tokens.end(), tokens->begin(), tokens->end());
+  return sampling;
+}
+
 VITRINE_NAMESPACE_END
 
 #ifdef VITRINE_HEADER_ONLY

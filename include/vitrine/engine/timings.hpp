@@ -28,6 +28,7 @@ struct Timings {
   double ttft_seconds = 0;     // from the request to its first token
   double total_seconds = 0;    // from the request to the last token drawn
   std::int64_t prompt_tokens = 0;
+  std::int64_t cached_tokens = 0;           // of these, that were found among the prefixes and not computed
   std::vector<double> inter_token_seconds;  // from each token drawn to the next; the end token counts as drawn
 
   double tpot_seconds() const {
@@ -35,7 +36,9 @@ struct Timings {
     for (const double seconds : inter_token_seconds) sum += seconds;
     return inter_token_seconds.empty() ? 0 : sum / double(inter_token_seconds.size());
   }
-  double prefill_tokens_per_second() const { return prefill_seconds > 0 ? double(prompt_tokens) / prefill_seconds : 0; }
+  double prefill_tokens_per_second() const {
+    return prefill_seconds > 0 ? double(prompt_tokens - cached_tokens) / prefill_seconds : 0;
+  }
   double decode_tokens_per_second() const { return tpot_seconds() > 0 ? 1 / tpot_seconds() : 0; }
 };
 

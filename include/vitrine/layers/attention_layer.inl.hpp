@@ -84,10 +84,24 @@ VITRINE_INLINE void attend(const Pass& pass, const BlockShape& shape, std::int64
   for (const auto& slice : pass.slices)
     store_kv(worker, pass.kernels, slice.cache->view(layer), slice.pos0, rows_of(pass.k, slice), rows_of(v, slice));
   worker.sync();
-  for (const auto& slice : pass.slices)
-    attention(worker, pass.kernels, shape.attention, rows_of(pass.q, slice), slice.cache->view(layer), slice.pos0,
+  // A sequence that is a large part of the work is shared by all threads; of many others each thread takes whole ones.
+  const auto work = [](const SequenceSlice& slice) { return slice.n_rows * (slice.pos0 + slice.n_rows); };
+  std::int64_t all_work = 0;
+  for (const auto& slice : pass.slices) all_work += work(slice);
+  const auto is_large = [&](const SequenceSlice& slice) { return 2 * worker.n_threads() * work(slice) > all_work; };
+  const auto attend_slice = [&](Worker& by, const SequenceSlice& slice) {
+    attention(by, pass.kernels, shape.attention, rows_of(pass.q, slice), slice.cache->view(layer), slice.pos0,
               rows_of(mixed, slice), pass.scratch.attention,
               shape.attention.sinks > 0 ? rows_of(pass.q_sink, slice) : TensorView<float, 2>());
+  };
+  for (const auto& slice : pass.slices)
+    if (is_large(slice)) attend_slice(worker, slice);
+  if (pass.slices.size() > 1) {
+    OwnWorker alone(worker);
+    worker.for_chunks(std::int64_t(pass.slices.size()), 1, [&](std::int64_t i, std::int64_t) {
+      if (const auto& slice = pass.slices[std::size_t(i)]; !is_large(slice)) attend_slice(alone, slice);
+    });
+  }
   worker.sync();
   pass.show("5/9 attention", "attention", layer, mixed, "n_head * head_dim");
 }

@@ -2,7 +2,8 @@
 //
 // Packing is spread over a team of threads. The pages of the file are given back behind it, so that the peak of
 // resident memory is that of the packed weights and a little more, and never above file plus weights; afterwards
-// nothing of the file stays mapped.
+// nothing of the file stays mapped. With an image_folder, the packed weights are kept there (weight_image.hpp) and
+// mapped by the next load, instead of packing them anew.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +21,18 @@
 VITRINE_NAMESPACE_BEGIN
 
 struct LoadOptions {
-  int n_threads = 0;    // 0: as many as this process may use
-  bool try_map = true;  // false: read GGUF files into memory, as is done where mapping fails
-  Progress progress{};  // phase "load", unit "bytes"; what it throws ends the loading
+  int n_threads = 0;          // 0: as many as this process may use
+  bool try_map = true;        // false: read GGUF files into memory, as is done where mapping fails
+  std::int64_t n_layers = 0;  // only the first so many, 0: all. What is left is quicker, and another model: a draft
+  std::filesystem::path image_folder{};  // for weight images; empty, or with n_layers: none are read or written
+  Progress progress{};                   // phase "load", unit "bytes"; what it throws ends the loading
 };
 
 struct LoadedModel {
   ModelConfig config;
   ModelWeights weights;
   std::uint64_t n_file_bytes = 0;
+  bool from_image = false;           // the matrices are mapped from a weight image
   std::vector<std::string> notices;  // for people: what was done in another way than usual
 };
 
@@ -37,7 +41,7 @@ struct LoadedModel {
 // bad_argument for the options.
 LoadedModel load_model_files(const std::filesystem::path& path, const LoadOptions& options = {});
 
-// The same of files that are already open. `check_model_tensors` does all the checks and reads no weights.
+// The same of a file that is already open. `check_model_tensors` does all the checks and reads no weights.
 LoadedModel load_gguf(const GgufFile& file, const LoadOptions& options = {});
 void check_model_tensors(const GgufFile& file);
 

@@ -7,10 +7,13 @@
 
 #include "vitrine/core/block_decode.hpp"
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/hash.hpp"
 #include "vitrine/core/parallel.hpp"
+#include "vitrine/core/version.hpp"
 #include "vitrine/model/architecture.hpp"
 #include "vitrine/model/loader.hpp"
 #include "vitrine/model/tensor_plan.inl.hpp"
+#include "vitrine/model/weight_image.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -89,22 +92,76 @@ class Loader {
         interleaved_(is_gguf && architecture.interleaved_rope_in_gguf),
         norms_less_one_(!is_gguf && architecture.norms_less_one_in_hf) {}
 
-  ModelWeights load(const std::vector<PlannedTensor>& plan) {
-    ModelWeights weights;
+  // `model`: the path that names the image, if there is a folder for it.
+  void load(const std::vector<PlannedTensor>& plan, const std::filesystem::path& model, LoadedModel& out) {
+    ModelWeights& weights = out.weights;
     weights.layers.resize(std::size_t(config_.n_layer));
     for (const auto& tensor : plan) total_ += std::int64_t(tensor.source->n_bytes);
     report(0);
+    const bool use_image = !options_.image_folder.empty() && options_.n_layers == 0;
+    const bool mapped = out.from_image = use_image && map_image(plan, model, weights, out.notices);
     for (const auto& tensor : plan) {
-      if (PackedMatrix* const matrix = matrix_of(weights, tensor.slot, tensor.layer))
-        plan_matrix(tensor, *matrix);
-      else
+      PackedMatrix* const matrix = matrix_of(weights, tensor.slot, tensor.layer);
+      if (!matrix)
         load_vector(tensor, vector_of(weights, tensor.slot, tensor.layer));
+      else if (mapped)
+        report(std::int64_t(tensor.source->n_bytes));
+      else
+        plan_matrix(tensor, *matrix);
     }
     run_jobs();
-    return weights;
+    if (use_image && !mapped) keep_image(plan, model, weights, out.notices);
   }
 
  private:
+  // What the packed weights follow from. Samples of the tensors notice a file that was replaced with its time kept.
+  std::uint64_t image_identity(const std::vector<PlannedTensor>& plan) const {
+    Hash64 hash;
+    hash.add(r16::layout_version).add(arithmetic_version).add(interleaved_).add(config_.head_dim);
+    for (const auto& tensor : plan) {
+      const auto& source = *tensor.source;
+      hash.add(tensor.slot).add(tensor.layer).add(std::string_view(source.name)).add(*source.type);
+      for (const auto size : source.shape) hash.add(size);
+      hash.add(source.file->bytes().size()).add(source.file->modified()).add(source.offset);
+      hash.add(source.data(), std::size_t((std::min)(source.n_bytes, std::uint64_t(1024))));
+    }
+    return hash.value();
+  }
+
+  bool map_image(const std::vector<PlannedTensor>& plan, const std::filesystem::path& model, ModelWeights& weights,
+                 std::vector<std::string>& notices) {
+    const auto path = weight_image_path(options_.image_folder, model);
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return false;
+    std::vector<PackedMatrix*> places;
+    std::vector<MatrixShape> shapes;
+    for (const auto& tensor : plan)
+      if (PackedMatrix* const matrix = matrix_of(weights, tensor.slot, tensor.layer)) {
+        places.push_back(matrix);
+        shapes.push_back({*tensor.source->type, tensor.source->shape[0], tensor.source->shape[1]});
+      }
+    try {
+      auto matrices = read_weight_image(path, image_identity(plan), shapes, team_);
+      for (std::size_t i = 0; i < places.size(); ++i) *places[i] = std::move(matrices[i]);
+      return true;
+    } catch (const Error& error) {
+      notices.push_back(concat("weight image not used: ", error.what()));
+      return false;
+    }
+  }
+
+  void keep_image(const std::vector<PlannedTensor>& plan, const std::filesystem::path& model, ModelWeights& weights,
+                  std::vector<std::string>& notices) {
+    std::vector<const PackedMatrix*> matrices;
+    for (const auto& tensor : plan)
+      if (const PackedMatrix* const matrix = matrix_of(weights, tensor.slot, tensor.layer)) matrices.push_back(matrix);
+    try {
+      write_weight_image(weight_image_path(options_.image_folder, model), image_identity(plan), matrices, team_);
+    } catch (const Error& error) {
+      notices.push_back(concat("weight image not kept: ", error.what()));
+    }
+  }
+
   std::vector<std::int64_t> row_order(Slot slot, std::int64_t n_rows) const {
     const bool rotated = slot == Slot::wq || slot == Slot::wk || slot == Slot::q_bias || slot == Slot::k_bias;
     return interleaved_ && rotated ? interleaved_rows(n_rows, config_.head_dim) : std::vector<std::int64_t>{};
@@ -191,8 +248,15 @@ LoadedModel load(const File& file, const std::string& name, const Architecture& 
     if (!part.is_mapped() && options.try_map)
       model.notices.push_back(part.name() + ": could not be mapped, was read into memory");
   const auto tensors = list_tensors(file);
-  const auto plan = plan_tensors(tensors, name, architecture, model.config, is_gguf);
-  model.weights = Loader(model.config, architecture, is_gguf, options).load(plan);
+  auto plan = plan_tensors(tensors, name, architecture, model.config, is_gguf);
+  if (const auto n = options.n_layers; n != 0) {
+    check(n >= 1 && n <= model.config.n_layer, ErrorKind::bad_argument, "n_layers: expected 1 to ",
+          model.config.n_layer, ", or 0 for all, got ", n);
+    std::erase_if(plan, [n](const PlannedTensor& tensor) { return tensor.layer >= n; });
+    model.config.n_layer = n;
+    model.config.layers.resize(std::size_t(n));
+  }
+  Loader(model.config, architecture, is_gguf, options).load(plan, name, model);
   return model;
 }
 

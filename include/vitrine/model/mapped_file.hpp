@@ -27,6 +27,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& name() const { return name_; }
   bool is_mapped() const { return descriptor_ >= 0; }
+  std::int64_t modified() const { return modified_; }  // when its contents last changed, in nanoseconds; 0: no file
 
   // Throws Error::bad_file if the file has become shorter than it was when it was opened: touching a mapping beyond the
   // end of its file is a fatal signal. Call it before each large read.
@@ -40,6 +41,7 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   int descriptor_ = -1;  // of the mapped file; -1: the bytes are in owned_
+  std::int64_t modified_ = 0;
   AlignedBytes owned_;
   std::string name_;
 };

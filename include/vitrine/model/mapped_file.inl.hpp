@@ -59,6 +59,7 @@ VITRINE_INLINE MappedFile::MappedFile(const std::filesystem::path& path, bool tr
   check(S_ISREG(status.st_mode), ErrorKind::io, name_, ": expected a regular file, got ",
         S_ISDIR(status.st_mode) ? "a directory" : "a device, pipe or socket");
   size_ = std::size_t(status.st_size);
+  modified_ = std::int64_t(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
   if (size_ == 0) return;
   if (try_map) {
     void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
@@ -79,6 +80,7 @@ VITRINE_INLINE MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       descriptor_(std::exchange(other.descriptor_, -1)),
+      modified_(other.modified_),
       owned_(std::move(other.owned_)),
       name_(std::move(other.name_)) {}
 
@@ -86,6 +88,7 @@ VITRINE_INLINE MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(modified_, other.modified_);
   std::swap(owned_, other.owned_);
   std::swap(name_, other.name_);
   return *this;

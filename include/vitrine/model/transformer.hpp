@@ -47,13 +47,26 @@ class Transformer {
 
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }
-  KvLayout kv_layout(KvTypes types) const { return {types, config_.n_layer, config_.n_kv_head, config_.head_dim}; }
+  // Of the layer's rotation, [head_dim / 2].
+  std::span<const float> inverse_frequencies(std::int64_t layer) const {
+    return inverse_frequencies_[std::size_t(config_.layers[std::size_t(layer)].rope)];
+  }
+  // What follows from the configuration alone is there before any weights are: for plans.
+  KvLayout kv_layout(KvTypes types) const { return kv_layout(config_, types); }
+  static KvLayout kv_layout(const ModelConfig& config, KvTypes types) {
+    return {types, config.n_layer, config.n_kv_head, config.head_dim};
+  }
   // Which keys each layer looks at, [n_layer]; `limit` bounds those that have no shorter window of their own.
-  std::vector<KvReach> kv_reach(const KvReach& limit = {}) const;
+  std::vector<KvReach> kv_reach(const KvReach& limit = {}) const { return kv_reach(config_, limit); }
+  static std::vector<KvReach> kv_reach(const ModelConfig& config, const KvReach& limit = {});
 
   // Memory for passes of up to max_tokens tokens at positions below max_context, with layers limited as in kv_reach.
   PassScratch make_scratch(std::int64_t max_tokens, std::int64_t max_context, int n_threads,
-                           const KvReach& limit = {}) const;
+                           const KvReach& limit = {}) const {
+    return make_scratch(config_, max_tokens, max_context, n_threads, limit);
+  }
+  static PassScratch make_scratch(const ModelConfig& config, std::int64_t max_tokens, std::int64_t max_context,
+                                  int n_threads, const KvReach& limit = {});
 
   // Runs one pass: writes K and V of every token into the caches (whose lengths the caller keeps) and the wanted logits
   // [n_logit_rows, n_vocab]. Returns false when `stop` was requested, within one layer; the caches' new positions then
@@ -64,13 +77,12 @@ class Transformer {
 
  private:
   void check_batch(const Batch& batch, const PassScratch& scratch, TensorView<float, 2> logits, int n_threads) const;
-  BlockShape block_shape(const LayerConfig& layer) const;
+  static BlockShape block_shape(const ModelConfig& config, const LayerConfig& layer);
   void embed(const Pass& pass, const Batch& batch) const;
   void head(const Pass& pass, const Batch& batch, TensorView<float, 2> logits) const;
 
   ModelConfig config_;
   ModelWeights weights_;
-  std::vector<BlockShape> shapes_;                       // [n_layer]
   std::vector<std::vector<float>> inverse_frequencies_;  // per rotation table, [head_dim / 2]
 };
 

@@ -122,65 +122,67 @@ VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, Tens
 VITRINE_INLINE Transformer::Transformer(LoadedModel loaded)
     : config_(std::move(loaded.config)), weights_(std::move(loaded.weights)) {
   const parallel_detail::DefaultFloatEnvironment environment;  // frequencies must not depend on the host's rounding
-  for (const auto& layer : config_.layers) shapes_.push_back(block_shape(layer));
-  for (const auto& rope : config_.rope) inverse_frequencies_.push_back(inverse_frequencies(rope, config_.head_dim));
+  for (const auto& rope : config_.rope)
+    inverse_frequencies_.push_back(vitrine::inverse_frequencies(rope, config_.head_dim));
 }
 
-VITRINE_INLINE std::vector<KvReach> Transformer::kv_reach(const KvReach& limit) const {
+VITRINE_INLINE std::vector<KvReach> Transformer::kv_reach(const ModelConfig& config, const KvReach& limit) {
   std::vector<KvReach> result;
-  for (const auto& shape : shapes_) {
-    const auto limited = shape.attention.limited(limit.window, limit.sinks);
+  for (const auto& layer : config.layers) {
+    const auto limited = block_shape(config, layer).attention.limited(limit.window, limit.sinks);
     result.push_back({limited.window, limited.sinks});
   }
   return result;
 }
 
-VITRINE_INLINE BlockShape Transformer::block_shape(const LayerConfig& layer) const {
-  const AttentionShape attention{config_.n_head, config_.n_kv_head, config_.head_dim, layer.window,
-                                 config_.attention_scale};
-  return {attention, config_.d_model, config_.d_ff, config_.norm_eps, config_.activation == GateActivation::gelu_tanh,
+VITRINE_INLINE BlockShape Transformer::block_shape(const ModelConfig& config, const LayerConfig& layer) {
+  const AttentionShape attention{config.n_head, config.n_kv_head, config.head_dim, layer.window,
+                                 config.attention_scale};
+  return {attention, config.d_model, config.d_ff, config.norm_eps, config.activation == GateActivation::gelu_tanh,
           layer.rope};
 }
 
-VITRINE_INLINE PassScratch Transformer::make_scratch(std::int64_t max_tokens, std::int64_t max_context, int n_threads,
-                                                     const KvReach& limit) const {
-  const auto q_width = config_.n_head * config_.head_dim, kv_width = config_.n_kv_head * config_.head_dim;
-  const auto most_cols = (std::max)({config_.d_model, config_.d_ff, q_width});
+VITRINE_INLINE PassScratch Transformer::make_scratch(const ModelConfig& config, std::int64_t max_tokens,
+                                                     std::int64_t max_context, int n_threads, const KvReach& limit) {
+  const auto q_width = config.n_head * config.head_dim, kv_width = config.n_kv_head * config.head_dim;
+  const auto most_cols = (std::max)({config.d_model, config.d_ff, q_width});
   const auto matrix = [max_tokens](std::int64_t width) { return Tensor<float, 2>({max_tokens, width}, false); };
   PassScratch scratch;
   scratch.limit = limit;
-  scratch.shapes = shapes_;
-  for (auto& shape : scratch.shapes) shape.attention = shape.attention.limited(limit.window, limit.sinks);
+  for (const auto& layer : config.layers) {
+    auto& shape = scratch.shapes.emplace_back(block_shape(config, layer));
+    shape.attention = shape.attention.limited(limit.window, limit.sinks);
+  }
   scratch.max_context = max_context;
   scratch.n_threads = n_threads;
   scratch.q = matrix(q_width);
   scratch.k = matrix(kv_width);
   scratch.v = matrix(kv_width);
   scratch.mixed = matrix(q_width);
-  scratch.projected = matrix(config_.d_model);
-  scratch.gate = matrix(config_.d_ff);
-  scratch.up = matrix(config_.d_ff);
-  scratch.shared.x = matrix(config_.d_model);
-  scratch.shared.normed = matrix(config_.d_model);
+  scratch.projected = matrix(config.d_model);
+  scratch.gate = matrix(config.d_ff);
+  scratch.up = matrix(config.d_ff);
+  scratch.shared.x = matrix(config.d_model);
+  scratch.shared.normed = matrix(config.d_model);
   if (limit.sinks > 0) scratch.shared.q_sink = matrix(q_width);
   scratch.shared.input.reserve(max_tokens, most_cols);
   for (int i = 0; i < n_threads; ++i) {
     const auto own = [](std::int64_t width) { return Tensor<float, 2>({max_own_tokens, width}); };
     auto& vectors = scratch.own.emplace_back();
-    vectors.x = own(config_.d_model);
-    vectors.normed = own(config_.d_model);
+    vectors.x = own(config.d_model);
+    vectors.normed = own(config.d_model);
     vectors.q = own(q_width);
     if (limit.sinks > 0) vectors.q_sink = own(q_width);
     vectors.k = own(kv_width);
-    vectors.gated = own(config_.d_ff);
+    vectors.gated = own(config.d_ff);
     vectors.input.reserve(max_own_tokens, most_cols);
   }
-  for (std::size_t i = 0; i < inverse_frequencies_.size(); ++i) {
-    scratch.cos.push_back(matrix(config_.head_dim / 2));
-    scratch.sin.push_back(matrix(config_.head_dim / 2));
+  for (std::size_t i = 0; i < config.rope.size(); ++i) {
+    scratch.cos.push_back(matrix(config.head_dim / 2));
+    scratch.sin.push_back(matrix(config.head_dim / 2));
     if (limit.sinks == 0) continue;
-    scratch.sink_cos.push_back(matrix(config_.head_dim / 2));
-    scratch.sink_sin.push_back(matrix(config_.head_dim / 2));
+    scratch.sink_cos.push_back(matrix(config.head_dim / 2));
+    scratch.sink_sin.push_back(matrix(config.head_dim / 2));
   }
   scratch.positions.resize(std::size_t(max_tokens));
   if (limit.sinks > 0) scratch.sink_positions.resize(std::size_t(max_tokens));

@@ -27,17 +27,26 @@ struct ModelWeights {
   // The output head: d_model inputs to n_vocab logits.
   const PackedMatrix& head() const { return lm_head.empty() ? token_embedding : lm_head; }
 
-  std::size_t bytes() const {
-    const auto floats = [](const std::vector<float>& values) { return values.size() * sizeof(float); };
-    std::size_t sum = token_embedding.bytes() + lm_head.bytes() + floats(final_norm);
+  // Calls matrix(const PackedMatrix&) and vector(const std::vector<float>&) for all weights, in a fixed order.
+  template <class OnMatrix, class OnVector>
+  void visit(OnMatrix&& matrix, OnVector&& vector) const {
+    matrix(token_embedding);
+    matrix(lm_head);
+    vector(final_norm);
     for (const auto& layer : layers) {
-      for (const auto* matrix : {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.w_gate, &layer.w_up, &layer.w_down})
-        sum += matrix->bytes();
-      for (const auto* values :
+      for (const auto* each : {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.w_gate, &layer.w_up, &layer.w_down})
+        matrix(*each);
+      for (const auto* each :
            {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm, &layer.feed_forward_post_norm,
             &layer.q_norm, &layer.k_norm, &layer.q_bias, &layer.k_bias, &layer.v_bias})
-        sum += floats(*values);
+        vector(*each);
     }
+  }
+
+  std::size_t bytes() const {
+    std::size_t sum = 0;
+    visit([&](const PackedMatrix& matrix) { sum += matrix.bytes(); },
+          [&](const std::vector<float>& values) { sum += values.size() * sizeof(float); });
     return sum;
   }
 };

@@ -103,7 +103,7 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
                          .sinks = shape.sinks,
                          .q_sink = shape.sinks > 0 ? q_sink.data() + column : nullptr};
   };
-  float* own = scratch.thread(worker.id());
+  float* own = scratch.thread(worker.thread());
   Tiles tiles{n_tokens * group, divide_up(n_tokens * group, attention_max_rows)};
   const std::int64_t n_kv_head = shape.n_kv_head, n_threads = worker.n_threads();
   const std::int64_t first_span = shape.first_key(pos0) / attention_span;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "vitrine/core/config.hpp"
@@ -27,12 +28,19 @@ class PackedMatrix {
   // Error::bad_argument otherwise, Error::out_of_memory when refused.
   PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols);
 
+  // Uses `packed`, bytes_of(type, n_rows, n_cols) bytes that `owner` keeps alive, as they are; 64-byte aligned.
+  PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, const std::byte* packed,
+               std::shared_ptr<const void> owner);
+  static std::size_t bytes_of(DType type, std::int64_t n_rows, std::int64_t n_cols);
+
   PackedMatrix(PackedMatrix&& other) noexcept { *this = std::move(other); }
   PackedMatrix& operator=(PackedMatrix&& other) noexcept {
     std::swap(type_, other.type_);
     std::swap(n_rows_, other.n_rows_);
     std::swap(n_cols_, other.n_cols_);
-    data_ = std::move(other.data_);
+    std::swap(data_, other.data_);
+    std::swap(owned_, other.owned_);
+    std::swap(owner_, other.owner_);
     return *this;
   }
 
@@ -51,16 +59,21 @@ class PackedMatrix {
   std::int64_t n_blocks() const { return n_cols_ / block_len(); }                                    // per row
   std::size_t row_bytes() const { return std::size_t(n_blocks()) * dtype_info(type_).block_bytes; }  // in the file
   std::size_t panel_bytes() const { return r16::panel_bytes(type_, n_blocks()); }
-  std::size_t bytes() const { return data_.size(); }
+  std::size_t bytes() const { return std::size_t(n_panels()) * panel_bytes(); }
   bool empty() const { return n_rows_ == 0; }
-  const std::byte* panel(std::int64_t index) const { return data_.data() + std::size_t(index) * panel_bytes(); }
+  const std::byte* panel(std::int64_t index) const { return data_ + std::size_t(index) * panel_bytes(); }
 
  private:
   std::int64_t block_len() const { return dtype_info(type_).block_len; }
 
   DType type_ = DType::f32;
   std::int64_t n_rows_ = 0, n_cols_ = 0;
-  AlignedBytes data_;  // [n_panels][panel_bytes]
+  const std::byte* data_ = nullptr;  // [n_panels][panel_bytes], in owned_ or in what owner_ keeps
+  AlignedBytes owned_;
+  std::shared_ptr<const void> owner_;
+
+  struct Shaped {};
+  PackedMatrix(Shaped, DType type, std::int64_t n_rows, std::int64_t n_cols);
 };
 
 VITRINE_NAMESPACE_END

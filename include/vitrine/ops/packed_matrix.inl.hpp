@@ -170,7 +170,7 @@ void move_block(DType type, FileByte<direction>* file, PanelByte<direction>* pan
 
 }  // namespace packed_detail
 
-VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols)
+VITRINE_INLINE PackedMatrix::PackedMatrix(Shaped, DType type, std::int64_t n_rows, std::int64_t n_cols)
     : type_(type), n_rows_(n_rows), n_cols_(n_cols) {
   const DTypeInfo info = dtype_info(type);
   check(info.name != nullptr, ErrorKind::unsupported, "weight type number ", std::uint32_t(type), " is not known");
@@ -179,7 +179,23 @@ VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::
         " columns, got ", n_rows, " rows and ", n_cols, " columns");
   const auto limit = std::int64_t(1) << 46;  // far above any machine, far below overflow
   check(n_rows < limit / n_cols, ErrorKind::bad_argument, "matrix of ", n_rows, " by ", n_cols, " is too large");
-  data_ = AlignedBytes(std::size_t(n_panels()) * panel_bytes(), false);
+}
+
+VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols)
+    : PackedMatrix(Shaped{}, type, n_rows, n_cols) {
+  owned_ = AlignedBytes(bytes(), false);
+  data_ = owned_.data();
+}
+
+VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, const std::byte* packed,
+                                          std::shared_ptr<const void> owner)
+    : PackedMatrix(Shaped{}, type, n_rows, n_cols) {
+  data_ = packed;
+  owner_ = std::move(owner);
+}
+
+VITRINE_INLINE std::size_t PackedMatrix::bytes_of(DType type, std::int64_t n_rows, std::int64_t n_cols) {
+  return PackedMatrix(Shaped{}, type, n_rows, n_cols).bytes();
 }
 
 VITRINE_INLINE void PackedMatrix::pack_panels(std::int64_t first, std::int64_t last, const std::byte* file_rows,
@@ -187,9 +203,10 @@ VITRINE_INLINE void PackedMatrix::pack_panels(std::int64_t first, std::int64_t l
   using namespace packed_detail;
   check(first >= 0 && first <= last && last <= n_panels(), ErrorKind::bad_argument, "panels [", first, ", ", last,
         ") of a matrix that has ", n_panels());
+  check(owned_.size() > 0, ErrorKind::bad_argument, "pack_panels: expected a matrix with memory of its own");
   const std::size_t block_bytes = dtype_info(type_).block_bytes;
   for (std::int64_t p = first; p < last; ++p) {
-    auto* panel = reinterpret_cast<std::uint8_t*>(data_.data()) + std::size_t(p) * panel_bytes();
+    auto* panel = reinterpret_cast<std::uint8_t*>(owned_.data()) + std::size_t(p) * panel_bytes();
     const int rows_here = int(n_rows_ - p * panel_rows < panel_rows ? n_rows_ - p * panel_rows : panel_rows);
     // Padding rows, and the unused half of an odd last pair, are zeros.
     if (rows_here < panel_rows || n_blocks() % r16::unit(type_).blocks != 0) std::memset(panel, 0, panel_bytes());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "vitrine/core/config.hpp"
+#include "vitrine/core/parallel.hpp"
 #include "vitrine/core/token.hpp"
 #include "vitrine/sample/candidates.hpp"
 
@@ -31,6 +32,7 @@ struct TokenLogProbabilities {
 
 // Of the candidates as they are: with the logits [n_vocab] just reset, raw ones.
 inline LogProbabilities log_probabilities(Candidates& candidates, Token token, std::int64_t n_top) {
+  const parallel_detail::DefaultFloatEnvironment environment;
   LogProbabilities result{candidates.log_probability(token), candidates.rank(token), {}};
   for (std::int64_t i = 0; i < n_top && i < candidates.size(); ++i)
     result.top.push_back({candidates.id(i), candidates.log_probability(candidates.id(i))});

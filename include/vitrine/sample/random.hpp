@@ -34,7 +34,7 @@ inline RandomBlock philox4x32(RandomBlock counter, std::array<std::uint32_t, 2> 
 
 // The uses of one position.
 namespace random_stream {
-inline constexpr std::uint64_t token = 0, xtc = 1;
+inline constexpr std::uint64_t token = 0, xtc = 1, guess_accepted = 2, guess_replaced = 3;
 }
 
 // A multiple of 2^-53 in [0, 1), uniform.

@@ -38,6 +38,8 @@ inline constexpr std::int64_t panel_rows = 16;
 
 namespace r16 {
 
+inline constexpr std::uint32_t layout_version = 1;  // files that hold this layout are tied to it
+
 inline constexpr std::size_t q4_0_pair_bytes = 64 + 2 * 256;
 inline constexpr std::size_t q4_1_bytes = 64 + 256;
 inline constexpr std::size_t q5_0_pair_bytes = 64 + 2 * 64 + 2 * 256;

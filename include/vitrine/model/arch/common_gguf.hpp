@@ -14,7 +14,9 @@ VITRINE_NAMESPACE_BEGIN
 namespace arch {
 
 inline std::string gguf_key(const GgufFile& file, std::string_view name) {
-  return concat(file.text("general.architecture"), ".", name);
+  // No stream: short of memory, one ends in the middle of the text and says nothing.
+  std::string key(file.text("general.architecture"));
+  return key.append(".").append(name);
 }
 
 inline std::int64_t gguf_size(const GgufFile& file, std::string_view name, std::int64_t most) {

@@ -5,7 +5,7 @@ using namespace support;
 
 namespace {
 
-// Windows (24 tokens in both) shorter than the prompt, and a model without any.
+// Windows (8 tokens in both) far shorter than the prompt, and a model without any.
 const std::vector<std::string> models = {"tiny/mistral_swa", "tiny/gemma3/model-f32.gguf",
                                          "tiny/llama_gqa/model-f16.gguf"};
 const std::vector<CacheKind> kinds = {CacheKind::contiguous, CacheKind::paged, CacheKind::ring};

@@ -1,0 +1,1 @@
+#include "vitrine/engine/drafter.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/engine/memory_plan.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/engine/prefix_cache.inl.hpp"

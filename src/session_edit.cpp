@@ -1,0 +1,1 @@
+#include "vitrine/engine/session_edit.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/text/jinja/template.inl.hpp"

@@ -1,0 +1,1 @@
+#include "vitrine/model/weight_image.inl.hpp"

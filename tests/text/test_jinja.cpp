@@ -1,0 +1,307 @@
+// The template language where its exact text or failure matters. Whole templates of many models, and a thousand made at
+// random, are compared with Python's jinja2 in tests/templates.
+#include <ctime>
+#include <thread>
+
+#include "text_tools.hpp"
+#include "vitrine/text/jinja/template.hpp"
+
+using namespace vitrine;
+using jinja::Template;
+using jinja::TemplateError;
+using jinja::Value;
+using text_tools::data;
+
+namespace {
+
+const Value variables = Value::from_json(R"json({
+  "x": {"b": 1, "a": "é<&'/—"}, "items": ["a", "b", "c"], "n": 1, "s": "Hello ", "none_": null, "f": 2.5,
+  "nested": {"t": true, "n": null, "l": [1.0, 1e16, 1e-5]},
+  "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "Hi"}]})json");
+
+std::vector<std::pair<std::string, Value>> as_variables(const Value& values) {
+  std::vector<std::pair<std::string, Value>> out;
+  for (const auto& [name, value] : values.dict()->pairs) out.emplace_back(name.string()->text.bytes(), value);
+  return out;
+}
+
+std::tm july() {
+  std::tm time{};
+  time.tm_year = 124;
+  time.tm_mon = 6;
+  time.tm_mday = 26;
+  time.tm_hour = 9;
+  time.tm_min = 5;
+  time.tm_sec = 3;
+  return time;
+}
+
+jinja::Rendering render_marked(const std::string& source, const Value& values = variables) {
+  return Template(source).render(as_variables(values), {.limits = {}, .clock = july});
+}
+std::string render(const std::string& source, const Value& values = variables) {
+  return render_marked(source, values).text.bytes();
+}
+
+struct Failure {
+  ErrorKind kind;
+  std::string message;
+  std::size_t line, column;
+};
+Failure failure_of(const std::string& source, const Value& values = variables) {
+  INFO(source.substr(0, 200));
+  try {
+    render(source, values);
+  } catch (const TemplateError& error) {
+    return {error.kind(), error.message(), error.line(), error.column()};
+  }
+  FAIL("no error was thrown");
+  return {};
+}
+
+double milliseconds_to_fail(const std::string& source, ErrorKind kind) {
+  const auto start = std::clock();  // of the processor: other programs may be at work
+  const auto failure = failure_of(source);
+  CHECK(failure.kind == kind);
+  return 1000.0 * double(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+std::string repeated(const std::string& text, std::size_t n) {
+  std::string out;
+  for (std::size_t i = 0; i < n; ++i) out += text;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("white space around blocks goes as trim_blocks and lstrip_blocks say") {
+  CHECK(render("{% if true %}\nX\n    {% endif %}\nY") == "X\nY");
+  CHECK(render("a\n  {%+ if n %}b{% endif +%}\nc") == "a\n  b\nc");
+  CHECK(render("a \n {%- if n -%} \n b {%- endif %} c") == "ab c");
+  CHECK(render("  {{ n }}\n") == "  1");  // the last line end is not part of a template
+  CHECK(render("{{ n }}\n\n") == "1\n");
+  CHECK(render("a\r\nb\rc") == "a\nb\nc");
+  CHECK(render("x {# a #}\n {#- b -#} y") == "x y");
+  CHECK(render("{% raw %}{{ n }} {% if %}{% endraw %}") == "{{ n }} {% if %}");
+}
+
+TEST_CASE("tojson writes what json.dumps writes") {
+  CHECK(render("{{ x|tojson }}") == "{\"b\": 1, \"a\": \"é<&'/—\"}");
+  CHECK(render("{{ x|tojson(indent=2) }}") == "{\n  \"b\": 1,\n  \"a\": \"é<&'/—\"\n}");
+  CHECK(render("{{ x|tojson(sort_keys=True) }}") == "{\"a\": \"é<&'/—\", \"b\": 1}");
+  CHECK(render("{{ x|tojson(ensure_ascii=True) }}") == R"({"b": 1, "a": "\u00e9<&'/\u2014"})");
+  CHECK(render("{{ x|tojson(separators=(',', ':')) }}") == "{\"b\":1,\"a\":\"é<&'/—\"}");
+  CHECK(render("{{ nested|tojson }}") == R"({"t": true, "n": null, "l": [1.0, 1e+16, 1e-05]})");
+  CHECK(render("{{ ['\\x01\\n\\\\\"\\x7f']|tojson }}") == "[\"\\u0001\\n\\\\\\\"\x7f\"]");
+  CHECK(render("{{ '😀'|tojson(ensure_ascii=true) }}") == R"("\ud83d\ude00")");
+  CHECK(Value::from_json("[18446744073709551615, -0.0, 1E5]").to_json() == "[18446744073709551615, -0.0, 100000.0]");
+  CHECK(Value::from_json(R"({"a": 1, "b": 2, "a": 3})").to_json() == R"({"a": 3, "b": 2})");
+}
+
+TEST_CASE("slices with steps and computed bounds") {
+  CHECK(render("{{ items[:-n]|string }} {{ items[::-1] }} {{ items[-n:] }} {{ 'ab  '[:-n] }}|") ==
+        "['a', 'b'] ['c', 'b', 'a'] ['c'] ab |");
+  CHECK(render("{{ 'wörld'[1:3] }}{{ 'wörld'[::-2] }}{{ 'wörld'[-9:9] }}{{ range(9)[1:8:3]|list }}") ==
+        "ördrwwörld[1, 4, 7]");
+}
+
+TEST_CASE("values are printed as Python prints them") {
+  CHECK(render("{{ none }} {{ true }} {{ [none, 'it\\'s', 'q\"', 1.0, (1,), {'a': 0.1}] }}") ==
+        "None True [None, \"it's\", 'q\"', 1.0, (1,), {'a': 0.1}]");
+  CHECK(render("{{ ['\\x00\\u200b\\t', 'é', 1e22, 123456789012345680.0, 5e-324, 0.0001, 1e-5] }}") ==
+        "['\\x00\\u200b\\t', 'é', 1e+22, 1.2345678901234568e+17, 5e-324, 0.0001, 1e-05]");
+  CHECK(render("{{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 2 ** 100 }} {{ -7.5 % 2 }} {{ 0.1 + 0.2 }}") ==
+        "3 -4 2 3.5 1267650600228229401496703205376 0.5 0.30000000000000004");
+}
+
+TEST_CASE("undefined prints nothing, and anything else with it fails") {
+  CHECK(render("[{{ q }}{{ x.q }}{{ q|default('d') }}{{ q is defined }}{{ q ~ 1 }}]") == "[dFalse1]");
+  CHECK(failure_of("a\n  {{ q.r }}").message == "'q' is undefined");
+  CHECK(failure_of("a\n  {{ q.r }}").line == 2);
+  CHECK(failure_of("a\n  é{{ q.r }}").column == 9);  // characters, not bytes: of the attribute
+  CHECK(failure_of("{{ x.q + 1 }}").message == "'dict object' has no attribute 'q'");
+  CHECK(failure_of("{{ q() }}").kind == ErrorKind::bad_argument);
+  CHECK(failure_of("{{ 'a' + none }}").message == "'+' is not supported between 'str' and 'None'");
+}
+
+TEST_CASE("the clock of strftime_now is the caller's") {
+  const auto now = render_marked("{{ strftime_now(\"%d %b %Y\") }}|{{ strftime_now(\"%H:%M:%S\") }}");
+  CHECK(now.text.bytes() == "26 Jul 2024|09:05:03");
+  CHECK(now.used_clock);
+  CHECK(render("{{ strftime_now('%A %a %B %j %U %W %V %G %u %w %y %I %p %-d %e %F %%') }}") ==
+        "Friday Fri July 208 29 30 30 2024 5 5 24 09 AM 26 26 2024-07-26 %");
+  CHECK_FALSE(render_marked("{% if n == 2 %}{{ strftime_now('%d') }}{% endif %}").used_clock);
+  const Template guarded("{{ strftime_now('%d') if strftime_now is defined else 'no clock' }}");
+  CHECK(guarded.render({}, {.limits = {}, .clock = nullptr}).text.bytes() == "no clock");
+}
+
+TEST_CASE("a template's refusal is its own words") {
+  const std::string source =
+      "{% if messages[0].role == 'system' %}\n  {{ raise_exception('No system here: ' ~ n) }}{% endif %}";
+  const auto failure = failure_of(source);
+  CHECK(failure.kind == ErrorKind::refused);
+  CHECK(failure.message == "No system here: 1");
+  CHECK(failure.line == 2);
+  CHECK(render(source, Value::from_json(R"({"messages": [{"role": "user"}]})")) == "");
+}
+
+TEST_CASE("what never ends, ends soon") {
+  using K = ErrorKind;
+  for (const std::string& source : std::vector<std::string>{
+           "{% for i in range(1000000000) %}{% endfor %}",
+           "{% for i in range(999) %}{% for j in range(999) %}{% for k in range(999) %}{% endfor %}{% endfor %}{% "
+           "endfor %}",
+           "{{ 'a' * 10**9 }}",
+           "{{ [0] * 10**12 }}",
+           "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+           "{{ '%999999999d' % 1 }}",
+           "{{ '{:>999999999}'.format(1) }}",
+           "{{ 'a'|center(10**9) }}",
+           "{{ 'a'|indent(10**9, true) }}",
+           "{{ 'a'.ljust(10**9) }}",
+           "{{ [1]|batch(10**9, 0)|list }}",
+           "{{ [1]|slice(10**9)|list }}",
+           "{{ 2 ** (10**9) }}",
+           "{% set ns = namespace(a='ab') %}{% for i in range(99) %}{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
+           "{% set ns = namespace(a=[1]) %}{% for i in range(99) %}{% set ns.a = ns.a + ns.a %}{% endfor %}",
+           "{% set ns = namespace(a=[1]) %}{% for i in range(999) %}{% set ns.a = [ns.a] %}{% endfor %}",
+           "{% set a = 'a' * 10**6 %}{% for i in range(99999) %}{{ (a ~ 'b') in a }}{% endfor %}",
+           "{% set a = 'a' * 10**6 %}{% set b = 'a' * 10**5 ~ 'b' %}{% for i in range(99999) %}{{ a.find(b) }}{% "
+           "endfor %}",
+           "{% set a = 'a' * 10**6 %}{% for i in range(99999) %}{% if a.rfind('a' * 999 ~ 'b') %}{% endif %}{% endfor "
+           "%}",
+           "{% set a = range(99999)|list %}{% for i in range(99999) %}{% if -1 in a %}{% endif %}{% endfor %}",
+           "{% set a = range(99999)|list %}{% for i in range(999) %}{% if a == a[:] %}{% endif %}{% endfor %}",
+           "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+           "{{ 'a'.replace('', 'b' * 10**6).replace('', 'b' * 10**6) }}",
+           "{{ (range(99999)|list)|map('string')|join('x' * 10**6) }}",
+           "{{ range(99999)|unique|list }}",
+           "{{ dict(range(99999)|map('string')|map('center', 2)|list) }}"}) {
+    INFO(source);
+    CHECK(milliseconds_to_fail(source, K::limit_exceeded) < 400);  // 100 on a quiet machine
+  }
+  const std::size_t many = 100000;
+  for (const std::string& source : std::vector<std::string>{
+           "{{ " + repeated("(", many) + "1" + repeated(")", many) + " }}",
+           "{{ " + repeated("[", many) + repeated("]", many) + " }}", "{{ " + repeated("not ", many) + "1 }}",
+           "{{ " + repeated("-", many) + "1 }}", "{{ a" + repeated(".a", many) + " }}",
+           "{{ a" + repeated("|upper", many) + " }}", "{{ a" + repeated("[0", many) + repeated("]", many) + " }}",
+           "{{ 1" + repeated(" if 1 else 2", many) + " }}",
+           repeated("{% if 1 %}", many) + repeated("{% endif %}", many),
+           repeated("{% for i in j %}", many / 2) + repeated("{% endfor %}", many / 2),
+           "{{ f" + repeated("(f", many) + repeated(")", many) + " }}"})
+    CHECK(milliseconds_to_fail(source, K::limit_exceeded) < 400);
+  // Long, but not deep.
+  CHECK(render("{{ 0" + repeated(" + 1", many) + " }}") == "100000");
+  CHECK(render("{{ ''" + repeated(" ~ 'a'", 1000) + " }}").size() == 1000);
+  CHECK(failure_of(std::string(2 << 20, 'a')).kind == K::limit_exceeded);
+}
+
+TEST_CASE("a long conversation is no endless one") {
+  std::string json = "{\"messages\": [";
+  for (int i = 0; i < 4000; ++i) json += "{\"role\": \"user\", \"content\": \"some words of a message\"},";
+  const Value long_one = Value::from_json(json + "{\"role\": \"user\", \"content\": \"\"}]}");
+  const std::string source =
+      "{% for m in messages %}{% if m.role == 'user' and not m.tool_calls %}{{ '<|im_start|>' + m['role'] + '\n' + "
+      "m['content']|trim + '<|im_end|>' }}{% elif m.role == 'x' %}{% endif %}{% endfor %}";
+  CHECK(render(source, long_one).size() > 4000 * 40);
+}
+
+TEST_CASE("the stack does not grow with the input") {
+  std::thread([] {  // threads of the suite have small stacks under sanitizers, too
+    CHECK_THROWS_AS(Value::from_json(std::string(100000, '[')), Error);
+    CHECK(failure_of("{% macro m(n) %}{{ [n, m(n + 1)]|join }}{% endmacro %}{{ m(0) }}").kind ==
+          ErrorKind::limit_exceeded);
+  })
+      .join();
+}
+
+TEST_CASE("templates reach nothing of the host") {
+  for (const char* source :
+       {"{{ lipsum.__globals__ }}", "{{ ''.__class__.__mro__ }}", "{{ cycler.__init__ }}", "{{ x['__class__'] }}",
+        "{{ x|attr('__class__') }}", "{{ items|map(attribute='__class__')|list }}", "{{ '{0.__class__}'.format(n) }}",
+        "{{ x.update({}) }}", "{{ items.append(1) }}", "{{ items.pop() }}", "{{ messages[0].clear() }}"})
+    CHECK(failure_of(source).kind == ErrorKind::bad_argument);
+  for (const char* source :
+       {"{% include '/etc/passwd' %}", "{% import 'x' %}", "{% from 'x' import y %}", "{% extends 'x' %}",
+        "{% block b %}{% endblock %}", "{% autoescape true %}{% endautoescape %}", "{% do x %}"})
+    CHECK(failure_of(source).kind == ErrorKind::unsupported);
+  CHECK(render("{{ x.append is defined }}{{ x.keys()|list }}{{ x._a is defined }}") == "False['b', 'a']False");
+}
+
+TEST_CASE("what is unknown or malformed is said when the template is loaded, with its place") {
+  const auto load_failure = [](const std::string& source) -> Failure {
+    try {
+      Template ignored(source);
+    } catch (const TemplateError& error) {
+      CHECK(std::string(error.what()).find(concat("line ", error.line(), ", column ", error.column())) !=
+            std::string::npos);
+      return {error.kind(), error.message(), error.line(), error.column()};
+    }
+    FAIL("loaded: " + source);
+    return {};
+  };
+  const auto filter = load_failure("x\n{% if false %}{{ n|frobnicate }}{% endif %}");
+  CHECK(filter.kind == ErrorKind::unsupported);
+  CHECK(filter.message == "there is no filter 'frobnicate'");
+  CHECK(filter.line == 2);
+  CHECK(filter.column == 20);
+  CHECK(load_failure("{{ n is frob }}").kind == ErrorKind::unsupported);
+  CHECK(load_failure("{% frob %}").message == "unknown tag 'frob'");
+  CHECK(load_failure("{% if x %}").message == "expected '{% endif %}', got the end of the template");
+  CHECK(load_failure("{% endif %}").kind == ErrorKind::bad_file);
+  for (const char* source : {"{{ 1 + }}",
+                             "{{ (1 }}",
+                             "{{ 1) }}",
+                             "{{ 'a }}",
+                             "{{ a b }}",
+                             "{% for x y in z %}{% endfor %}",
+                             "{# a",
+                             "{% raw %} x",
+                             "{{ }}",
+                             "{% set 1 = 2 %}",
+                             "{% set x.y.z = 1 %}",
+                             "{{ a ? b }}",
+                             "{% break %}",
+                             "{{ f(a=1, 2) }}",
+                             "{{ f(a=1, a=2) }}",
+                             "{% macro m(a=1, b) %}{% endmacro %}",
+                             "{% call x %}{% endcall %}",
+                             "{{ '\\x1' }}",
+                             "{% for loop in x %}{% endfor %}",
+                             "{% if %}{% endif %}",
+                             "{{ a[1:2:3:4] }}",
+                             "{{ 1 is odd is even }}",
+                             "{% %}",
+                             "{{ {'a' 1} }}",
+                             "{{ a.",
+                             "{% if x %}{% else %}"})
+    CHECK(load_failure(source).kind == ErrorKind::bad_file);
+}
+
+TEST_CASE("every byte knows where it came from") {
+  const std::vector<std::pair<std::string, Value>> given = {{"a", Value("ONE two").marked(1)},
+                                                            {"b", Value("xyz").marked(2)},
+                                                            {"d", Value::from_json(R"({"k": "v\n"})").marked(3)},
+                                                            {"l", Value::from_json(R"(["p", "q"])").marked(4)}};
+  const auto marks = [&](const std::string& source) {
+    const auto text = Template(source).render(given).text;
+    std::string out;
+    for (const auto& run : text.runs())
+      out += concat(run.origin, ":", text.bytes().substr(run.begin, run.end - run.begin), ";");
+    return out;
+  };
+  CHECK(marks("<{{ a }}>") == "0:<;1:ONE two;0:>;");
+  CHECK(marks("{{ '<' + a[1:3] ~ b|upper + '>' }}") == "0:<;1:NE;2:XYZ;0:>;");
+  CHECK(marks("{{ a|replace('two', '|')|lower }}") == "1:one ;0:|;");
+  CHECK(marks("{{ a.split(' ')[1]|capitalize ~ '.' }}") == "1:Two;0:.;");
+  CHECK(marks("{{ d|tojson }}") == "3:{\"k\": \"v\\n\"};");
+  CHECK(marks("{{ {'x': b}|tojson }}") == "2:{;0:\"x\";2:: \"xyz\"};");
+  CHECK(marks("{{ l|join('-') }}{{ l }}") == "4:p;0:-;4:q['p', 'q'];");
+  CHECK(marks("{% set t %}[{{ b }}]{% endset %}{{ t|trim('[')|indent }}") == "2:xyz;0:];");
+  CHECK(marks("{{ '%s/%s' % (a[0], b) }}{{ '{}!'.format(b[::-1]) }}") == "1:O;0:/;2:xyzzyx;0:!;");
+  CHECK(marks("{% for c in b %}{{ c }},{% endfor %}{{ b * 2 }}{{ b|title|center(5) }}") ==
+        "2:x;0:,;2:y;0:,;2:z;0:,;2:xyzxyz;0: ;2:Xyz;0: ;");
+  CHECK(marks("{% macro m(v) %}({{ v }}){% endmacro %}{{ m(b)|upper }}{% filter upper %}q{{ b }}{% endfilter %}") ==
+        "0:(;2:XYZ;0:)Q;2:XYZ;");
+}
