@@ -1,7 +1,7 @@
 // Text from a model, token by token as it comes, and how long each part took.
 //
 // The options are named as in Hugging Face's generate(); as there, decoding is greedy unless --do_sample is given.
-// --chat puts the question into the turns of ChatML, as chat models were trained; --prompt is continued as it stands.
+// --chat puts the question into the model's own chat template, as it was trained; --prompt is continued as it stands.
 // The prompt is prefilled in one go, all its tokens through each layer together; every further token is a pass of its
 // own (compare `prefill_vs_decode`).
 //
@@ -19,7 +19,7 @@
 #include "common/sampling_args.hpp"
 #include "common/table.hpp"
 #include "vitrine/engine/session.hpp"
-#include "vitrine/text/chatml.hpp"
+#include "vitrine/text/chat_template.hpp"
 
 using example::fixed;
 using vitrine::Token;
@@ -31,7 +31,8 @@ static std::vector<Token> prompt_tokens(const vitrine::Tokenizer& tokenizer, con
   std::vector<vitrine::ChatMessage> messages;
   if (args.has("system")) messages.push_back({"system", args.get<std::string>("system")});
   messages.push_back({"user", args.has("chat") ? args.get<std::string>("chat") : "Why is the sky blue?"});
-  return vitrine::chatml_prompt(tokenizer, messages);
+  const vitrine::ChatTemplate chat(tokenizer);
+  return vitrine::encode(tokenizer, chat.render({.messages = vitrine::chat_messages(messages)}));
 }
 
 // What cannot be meant together, or would have no effect.

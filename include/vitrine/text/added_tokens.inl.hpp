@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bitset>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vitrine/text/pattern.hpp"
@@ -39,6 +40,34 @@ inline bool is_word(std::string_view character) {
   return unicode::is_letter_mark_digit_or_connector(code);
 }
 
+// Where special tokens are recognised: ranges of the text, ascending and apart.
+class SpecialPlaces {
+ public:
+  explicit SpecialPlaces(std::vector<TextRange> ranges) : ranges_(std::move(ranges)) {}
+
+  // The range that holds this byte; an empty one if none does.
+  TextRange around(std::size_t at) const {
+    const auto range = std::upper_bound(ranges_.begin(), ranges_.end(), at,
+                                        [](std::size_t value, const TextRange& each) { return value < each.end; });
+    return range == ranges_.end() || range->begin > at ? TextRange{at, at} : *range;
+  }
+  // Those of a part of the text, counted from its start.
+  SpecialPlaces shifted(std::size_t begin, std::size_t size) const {
+    std::vector<TextRange> out;
+    for (const TextRange& range : ranges_)
+      if (range.end > begin && range.begin < begin + size)
+        out.push_back({(std::max)(range.begin, begin) - begin, (std::min)(range.end, begin + size) - begin});
+    return SpecialPlaces(std::move(out));
+  }
+  bool starts_at(std::size_t at) const {
+    const TextRange range = around(at);
+    return range.begin == at && range.end > at;
+  }
+
+ private:
+  std::vector<TextRange> ranges_;
+};
+
 class Matcher {
  public:
   struct Match {
@@ -63,13 +92,17 @@ class Matcher {
 
   // The next match from `from` on, id -1 if there is none. Matches do not overlap; one that is not allowed (special, or
   // inside a word) is passed over as a whole. `taken`: where the text begins that no earlier token has taken along.
-  Match find(std::string_view text, std::size_t from, std::size_t taken, bool parse_special) const {
+  // With `places`, special tokens are seen within these ranges only, and nothing else may take a byte of theirs.
+  Match find(std::string_view text, std::size_t from, std::size_t taken, bool parse_special,
+             const SpecialPlaces* places = nullptr) const {
     for (std::size_t at = from; at < text.size(); ++at) {
       if (!first_bytes_[static_cast<unsigned char>(text[at])]) continue;
-      const AddedToken* token = longest(text, at);
+      const AddedToken* token = longest(text, at, places);
       if (token == nullptr) continue;
       Match match{{at, at + token->text.size()}, at + token->text.size(), token->id};
-      if ((token->special && !parse_special) || (token->single_word && !stands_alone(text, match.range))) {
+      const bool in_scaffold = places != nullptr && token->special;
+      if ((token->special && !parse_special) ||
+          (token->single_word && !in_scaffold && !stands_alone(text, match.range))) {
         at = match.range.end - 1;
         continue;
       }
@@ -100,7 +133,7 @@ class Matcher {
   }
 
   // The tokens are sorted; those that begin like the text form a range that each further byte narrows.
-  const AddedToken* longest(std::string_view text, std::size_t at) const {
+  const AddedToken* longest(std::string_view text, std::size_t at, const SpecialPlaces* places) const {
     auto low = tokens_.begin(), high = tokens_.end();
     const AddedToken* best = nullptr;
     for (std::size_t depth = 0; at + depth < text.size(); ++depth) {
@@ -111,9 +144,21 @@ class Matcher {
       high = std::partition_point(
           low, high, [&](const AddedToken& token) { return static_cast<unsigned char>(token.text[depth]) == wanted; });
       if (low == high) break;
-      if (low->text.size() == depth + 1) best = &*low;
+      if (low->text.size() == depth + 1 && (places == nullptr || may_match(*low, text, at, *places))) best = &*low;
     }
     return best;
+  }
+
+  // A special token must lie within one place. Another one that reaches into a place from outside must not take away
+  // the start of a special token there.
+  bool may_match(const AddedToken& token, std::string_view text, std::size_t at, const SpecialPlaces& places) const {
+    const std::size_t end = at + token.text.size();
+    const TextRange place = places.around(at);
+    if (token.special) return end <= place.end && at >= place.begin && place.begin < place.end;
+    for (std::size_t inside = at + 1; inside < end; ++inside)
+      if (places.starts_at(inside))
+        if (const AddedToken* other = longest(text, inside, &places); other != nullptr && other->special) return false;
+    return true;
   }
 
   std::vector<AddedToken> tokens_;

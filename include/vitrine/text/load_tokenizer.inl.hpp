@@ -68,6 +68,13 @@ VITRINE_INLINE Tokenizer tokenizer_from_folder(const std::filesystem::path& fold
   if (const auto path = folder / "tokenizer_config.json"; has("tokenizer_config.json"))
     apply_tokenizer_config(spec, read_file(path), path.string(), n_rows);
   if (has("chat_template.jinja")) spec.chat_template = read_file(folder / "chat_template.jinja");
+  if (has("additional_chat_templates")) {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder / "additional_chat_templates", ignored))
+      if (entry.path().extension() == ".jinja") files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    for (const auto& file : files) spec.more_chat_templates.emplace_back(file.stem().string(), read_file(file));
+  }
 
   const auto limit = n_rows > 0 ? n_rows : std::int64_t(spec.tokens.size());
   const auto read_ids = [&](const HfConfig& from) {
@@ -76,7 +83,10 @@ VITRINE_INLINE Tokenizer tokenizer_from_folder(const std::filesystem::path& fold
             limit - 1);
       return static_cast<Token>(id);
     };
-    for (const auto id : from.integers("eos_token_id")) spec.end.push_back(in_range(id, "eos_token_id"));
+    for (const auto id : from.integers("eos_token_id")) {
+      spec.end.push_back(in_range(id, "eos_token_id"));
+      if (!spec.eos) spec.eos = spec.end.back();
+    }
     for (const auto id : from.integers("bos_token_id")) {
       const Token bos = in_range(id, "bos_token_id");  // checked even where another file has named it
       if (!spec.bos) spec.bos = bos;

@@ -30,6 +30,9 @@ struct EncodeOptions {
   // Recognise special tokens written in the text ("<|im_end|>"). Leave it off for anything that a user typed: then such
   // text becomes ordinary pieces, and no one can end his own turn. User-defined tokens are recognised always.
   bool parse_special = false;
+  // If given, then only where they lie wholly within one of these ranges of the text (ascending, apart): the parts that
+  // no user wrote. What stands around them changes nothing about the special tokens in them.
+  std::optional<std::span<const TextRange>> special_in = std::nullopt;
   // Another rule for the space before the first word than the model's own; for experiments and old model files.
   std::optional<SpacePrefix> space_prefix = std::nullopt;
   // If given, is set to the number of bytes of the text that no token stands for (see encode).
@@ -71,9 +74,13 @@ class Tokenizer {
 
   std::int64_t n_vocab() const;
   std::optional<Token> bos() const;
+  std::optional<Token> eos() const;          // the one that the file names as such
+  const std::vector<Token>& prefix() const;  // what add_special puts before a text: BOS, if the model wants one
+  std::optional<Token> unknown() const;
   const std::vector<Token>& end_tokens() const;  // every token that ends a generation, ascending
   bool is_end(Token token) const;
   const std::string& chat_template() const;
+  const NamedTemplates& more_chat_templates() const;  // for other purposes, such as tool_use
 
   // Ids from outside (a request, a file), checked before they are narrowed. Throws Error::bad_argument naming the index
   // and the value of the first one outside [0, n_vocab).

@@ -84,6 +84,7 @@ inline void check_ids(const TokenizerSpec& spec) {
   for (const Token id : spec.suffix) in_range(id, "a token put behind texts");
   for (const Token id : spec.end) in_range(id, "an end token");
   if (spec.bos) in_range(*spec.bos, "the start token");
+  if (spec.eos) in_range(*spec.eos, "the end token");
   if (spec.unknown) in_range(*spec.unknown, "the unknown token");
 }
 
@@ -169,8 +170,12 @@ VITRINE_INLINE std::optional<Token> Tokenizer::find(std::string_view text) const
 
 VITRINE_INLINE std::int64_t Tokenizer::n_vocab() const { return state_->n_vocab(); }
 VITRINE_INLINE std::optional<Token> Tokenizer::bos() const { return state_->spec.bos; }
+VITRINE_INLINE std::optional<Token> Tokenizer::eos() const { return state_->spec.eos; }
+VITRINE_INLINE std::optional<Token> Tokenizer::unknown() const { return state_->spec.unknown; }
+VITRINE_INLINE const std::vector<Token>& Tokenizer::prefix() const { return state_->spec.prefix; }
 VITRINE_INLINE const std::vector<Token>& Tokenizer::end_tokens() const { return state_->spec.end; }
 VITRINE_INLINE const std::string& Tokenizer::chat_template() const { return state_->spec.chat_template; }
+VITRINE_INLINE const NamedTemplates& Tokenizer::more_chat_templates() const { return state_->spec.more_chat_templates; }
 VITRINE_INLINE bool Tokenizer::is_end(Token token) const {
   return std::binary_search(end_tokens().begin(), end_tokens().end(), token);
 }

@@ -77,12 +77,19 @@ inline void put_around(const Part& config, TokenizerSpec& spec, std::optional<To
   apply("add_eos_token", false, eos, spec.suffix);
 }
 
-inline std::string read_chat_template(const Part& config) {
-  if (!config.has("chat_template")) return {};
-  if (config.need("chat_template").is_string()) return config.text("chat_template");
-  for (const Part& named : config.parts("chat_template"))  // several, by name
-    if (named.text("name") == "default") return named.text("template");
-  return {};
+inline void read_chat_templates(const Part& config, TokenizerSpec& spec) {
+  if (!config.has("chat_template")) return;
+  if (config.need("chat_template").is_string()) {
+    spec.chat_template = config.text("chat_template");
+    return;
+  }
+  for (const Part& named : config.parts("chat_template")) {  // several, by name
+    const std::string name = named.text("name");
+    if (name == "default")
+      spec.chat_template = named.text("template");
+    else
+      spec.more_chat_templates.emplace_back(name, named.text("template"));
+  }
 }
 
 inline std::string read_file(const std::filesystem::path& path) {
@@ -115,6 +122,7 @@ inline void fit_rows(TokenizerSpec& spec, std::int64_t n_rows) {
   const auto beyond = [&](Token id) { return std::int64_t(id) >= n_rows; };
   std::erase_if(spec.added, [&](const AddedToken& token) { return beyond(token.id); });
   std::erase_if(spec.end, beyond);
+  if (spec.eos && beyond(*spec.eos)) spec.eos.reset();
   std::size_t kept = 0;
   for (std::size_t i = 0; i < spec.merges.size(); ++i) {
     const auto& [left, right] = spec.merges[i];
@@ -141,7 +149,10 @@ VITRINE_INLINE void apply_tokenizer_config(TokenizerSpec& spec, std::string_view
     spec.bos = bos;
   }
   const auto eos = find_named(config, "eos_token", index);
-  if (eos) spec.end.push_back(*eos);
+  if (eos) {
+    spec.eos = eos;
+    spec.end.push_back(*eos);
+  }
   put_around(config, spec, eos);
   if (spec.rule == MergeRule::scores && spec.space_prefix == SpacePrefix::always) {
     if (!config.flag("add_prefix_space", true)) {
@@ -150,8 +161,7 @@ VITRINE_INLINE void apply_tokenizer_config(TokenizerSpec& spec, std::string_view
       spec.space_prefix = SpacePrefix::first;
     }
   }
-  if (auto chat_template = read_chat_template(config); !chat_template.empty())
-    spec.chat_template = std::move(chat_template);
+  read_chat_templates(config, spec);
 }
 
 VITRINE_NAMESPACE_END

@@ -95,7 +95,7 @@ inline void read_sentencepiece(const GgufFile& file, TokenizerSpec& spec) {
 inline void read_special(const GgufFile& file, TokenizerSpec& spec, bool add_bos, bool add_sep) {
   const std::size_t n = spec.tokens.size();
   spec.bos = find_token_id(file, "bos_token_id", n);
-  const auto eos = find_token_id(file, "eos_token_id", n);
+  const auto eos = spec.eos = find_token_id(file, "eos_token_id", n);
   auto sep = find_token_id(file, "seperator_token_id", n);  // so the format spells it
   const auto put = [&](const char* flag, bool by_default, const std::optional<Token>& id, std::vector<Token>& where) {
     const auto said = file.find_boolean(key(flag));
@@ -147,6 +147,10 @@ VITRINE_INLINE TokenizerSpec tokenizer_spec_from_gguf(const GgufFile& file) {
   }
   read_special(file, spec, add_bos, add_sep);
   spec.chat_template = file.find_text("tokenizer.chat_template").value_or("");
+  constexpr std::string_view named = "tokenizer.chat_template.";
+  for (const GgufValue& value : file.metadata())
+    if (value.key.starts_with(named) && value.type == GgufType::string)
+      spec.more_chat_templates.emplace_back(value.key.substr(named.size()), file.text(value.key));
   return spec;
 }
 

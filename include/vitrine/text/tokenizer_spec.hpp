@@ -61,6 +61,8 @@ struct NormalizeStep {
 // Where a space is put before text that has none, so that its first word looks like any other.
 enum class SpacePrefix { never, first, always };  // not at all; at the very start only; also behind each special token
 
+using NamedTemplates = std::vector<std::pair<std::string, std::string>>;  // name, template
+
 struct TokenizerSpec {
   std::string source;  // file, for messages
   std::vector<TokenSpec> tokens;
@@ -82,10 +84,11 @@ struct TokenizerSpec {
   PreTokenizer pre_tokenizer;
 
   std::vector<Token> prefix, suffix;  // put around a text by EncodeOptions::add_special
-  std::optional<Token> bos;
+  std::optional<Token> bos, eos;
   std::vector<Token> end;     // every token that ends a generation
   bool strip_prefix = true;   // decoding takes the space away that space_prefix put there
   std::string chat_template;  // Jinja, as the file has it; empty if none
+  NamedTemplates more_chat_templates;
 };
 
 VITRINE_NAMESPACE_END

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -70,25 +72,52 @@ class Encoder {
       : state_(state),
         spec_(state.spec),
         parse_special_(options.parse_special),
+        special_in_(options.special_in),
         space_prefix_(options.space_prefix.value_or(state.spec.space_prefix)),
         out_(out) {}
 
   // Appends to the output; returns how many bytes had no token.
   std::size_t run(std::string_view text) {
     std::string spaced;
-    if (spec_.spaces_first && text.find(block_space) != std::string_view::npos)
-      text = spaced = normalizer_detail::replace_all(text, block_space, " ");
+    const bool replaces = spec_.spaces_first && text.find(block_space) != std::string_view::npos;
+    if (parse_special_ && special_in_) {
+      std::vector<TextRange> ranges(special_in_->begin(), special_in_->end());
+      for (TextRange& range : ranges) {
+        range.end = (std::min)(range.end, text.size());
+        if (replaces) range = {place_of(text, range.begin), place_of(text, range.end)};
+      }
+      places_.emplace(std::move(ranges));
+    }
+    if (replaces) text = spaced = normalizer_detail::replace_all(text, block_space, " ");
+    whole_ = text;
     split_at(state_.added, text, [&](std::string_view segment, bool at_start) { encode_segment(segment, at_start); });
     return n_replaced_;
   }
 
  private:
+  // Where a byte goes when U+2581 becomes a space.
+  static std::size_t place_of(std::string_view text, std::size_t at) {
+    std::size_t n = 0;
+    for (std::size_t hit = 0; (hit = text.find(block_space, hit)) != std::string_view::npos && hit < at; hit += 3) ++n;
+    return at - 2 * n;
+  }
+  // Special tokens in a part of the text: everywhere, or in the caller's ranges, as far as the part is as it was there.
+  std::optional<added_detail::SpecialPlaces> places_in(std::string_view part) const {
+    if (!places_) return std::nullopt;
+    const std::less<const char*> before;
+    if (before(part.data(), whole_.data()) || before(whole_.data() + whole_.size(), part.data() + part.size()))
+      return added_detail::SpecialPlaces({});  // normalised
+    return places_->shifted(std::size_t(part.data() - whole_.data()), part.size());
+  }
+
   // Added tokens go to the output, the text between them to `use(segment, is it the start of the text?)`.
   template <class Use>
   void split_at(const added_detail::Matcher& matcher, std::string_view text, Use&& use) {
     std::size_t taken = 0, at = 0;
-    while (!matcher.empty()) {
-      const auto match = matcher.find(text, at, taken, parse_special_);
+    if (matcher.empty()) return text.empty() ? void() : use(text, true);
+    const auto places = places_in(text);
+    for (;;) {
+      const auto match = matcher.find(text, at, taken, parse_special_, places ? &*places : nullptr);
       if (match.id < 0) break;
       if (match.range.begin > taken) use(text.substr(taken, match.range.begin - taken), taken == 0);
       if (match.range.begin < match.range.end) out_.push_back(match.id);  // else all of it was taken already
@@ -252,8 +281,11 @@ class Encoder {
   const State& state_;
   const TokenizerSpec& spec_;
   bool parse_special_;
+  std::optional<std::span<const TextRange>> special_in_;
   SpacePrefix space_prefix_;
   std::vector<Token>& out_;
+  std::optional<added_detail::SpecialPlaces> places_;  // special_in_, as ranges of whole_
+  std::string_view whole_;
   std::size_t n_replaced_ = 0;
   bool last_was_unknown_ = false;
   std::optional<PreTokenizer::Scratch> scratch_;

@@ -1,1 +1,0 @@
-#include "vitrine/text/chatml.inl.hpp"
