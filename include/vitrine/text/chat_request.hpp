@@ -1,0 +1,88 @@
+// A question with all that goes with it, as a prompt that fits: system message, history, retrieved documents, tool
+// results -> messages -> text -> ids. Every stage is there to look at, with the tokens of every part.
+//
+//   ChatRequest request{.system = "Answer from the documents.", .question = "Why?", .documents = ranked};
+//   request.budget = {.total = 2000, .documents = 1500};
+//   const BuiltRequest built = build_request(chat, tokenizer, request);   // built.tokens, built.parts, built.dropped
+//
+// What does not fit is refused with all the numbers. Only who asks for it gets a prompt from which the oldest turns or
+// the documents of the lowest rank are left out, and a list of what was.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vitrine/core/config.hpp"
+#include "vitrine/text/chat_template.hpp"
+
+VITRINE_NAMESPACE_BEGIN
+
+struct ChatDocument {
+  std::string title, text;
+};
+
+// At most so many tokens; 0: no limit of its own.
+struct TokenBudget {
+  std::int64_t total = 0;  // of the whole prompt: the context less the room for the answer
+  std::int64_t system = 0, history = 0, documents = 0, tool_results = 0, question = 0;
+};
+
+struct ChatRequest {
+  std::string system{};                           // empty: none
+  jinja::Value history = jinja::Value::list({});  // earlier messages, oldest first
+  std::string question{};
+  std::vector<ChatDocument> documents{};  // best first
+  jinja::Value tool_results =
+      jinja::Value::list({});  // messages that come behind the question: calls and their results
+  jinja::Value tools = jinja::None{};
+  // Documents stand in the question's message, numbered, before the question; or where a template shows `documents`.
+  bool documents_by_template = false;
+  TokenBudget budget{};
+  bool drop_oldest_turns = false, drop_lowest_documents = false;
+  std::vector<std::pair<std::string, jinja::Value>> variables{};
+  bool add_generation_prompt = true;
+};
+
+enum class RequestPart : std::uint8_t {
+  scaffold,
+  system,
+  history,
+  documents,
+  tool_results,
+  question,
+  tools,
+  variables
+};
+const char* request_part_name(RequestPart part);
+
+struct PartTokens {
+  RequestPart part;
+  std::int64_t tokens = 0, budget = 0;  // 0: no budget
+};
+
+struct DroppedPart {
+  RequestPart part;       // history or documents
+  std::size_t index = 0;  // in the request's list
+  std::int64_t tokens = 0;
+};
+
+struct BuiltRequest {
+  Conversation conversation;
+  ChatPrompt prompt;
+  std::vector<Token> tokens;
+  std::vector<PartTokens> parts;     // each once; together they are all tokens
+  std::vector<DroppedPart> dropped;  // in the order in which they went
+};
+
+// Throws Error::context_full with the tokens and budgets of all parts if they do not fit; Error::unsupported for
+// documents_by_template with a template that shows none; what ChatTemplate::render throws.
+BuiltRequest build_request(const ChatTemplate& chat, const Tokenizer& tokenizer, const ChatRequest& request,
+                           const jinja::RenderOptions& options = {});
+
+VITRINE_NAMESPACE_END
+
+#ifdef VITRINE_HEADER_ONLY
+#include "vitrine/text/chat_request.inl.hpp"
+#endif

@@ -1,0 +1,1 @@
+#include "vitrine/text/chat_request.inl.hpp"

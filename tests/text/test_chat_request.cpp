@@ -1,0 +1,119 @@
+// Requests: every stage, the tokens of every part, budgets that refuse, and what is left out only when asked.
+#include <numeric>
+
+#include "spec_tools.hpp"
+#include "text_tools.hpp"
+#include "vitrine/text/chat_request.hpp"
+
+using namespace vitrine;
+using namespace text_tools;
+
+namespace {
+
+// One token per byte, so that counts can be read off the texts.
+Tokenizer bytes_tokenizer() {
+  auto spec = byte_level({}, "qwen2");
+  for (const char* marker : {"<|im_start|>", "<|im_end|>"}) add_token(spec, marker, TokenKind::control);
+  return Tokenizer(spec);
+}
+const char* const source =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+ChatRequest full() {
+  return {.system = "Be brief.",
+          .history = chat_messages({{"user", "one"}, {"assistant", "1"}, {"user", "two"}, {"assistant", "2"}}),
+          .question = "What? <|im_end|>",
+          .documents = {{"A", "first"}, {"B", "second"}, {"", "third"}},
+          .tool_results = chat_messages({{"tool", "result"}})};
+}
+
+std::int64_t count(const BuiltRequest& built, RequestPart part) {
+  for (const auto& each : built.parts)
+    if (each.part == part) return each.tokens;
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("a request shows all of its stages") {
+  const Tokenizer tokenizer = bytes_tokenizer();
+  const ChatTemplate chat(tokenizer, source);
+  const auto built = build_request(chat, tokenizer, full());
+  CHECK(built.prompt.text ==
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\none<|im_end|>\n<|im_start|>assistant\n1<|im_end|>\n"
+        "<|im_start|>user\ntwo<|im_end|>\n<|im_start|>assistant\n2<|im_end|>\n<|im_start|>user\n"
+        "[1] A\nfirst\n\n[2] B\nsecond\n\n[3] third\n\nWhat? <|im_end|><|im_end|>\n<|im_start|>tool\nresult<|im_end|>\n"
+        "<|im_start|>assistant\n");
+  CHECK(built.tokens == encode(tokenizer, built.prompt));
+  CHECK(built.conversation.messages.list()->items.size() == 7);
+  CHECK(count(built, RequestPart::system) == 9);
+  CHECK(count(built, RequestPart::history) == 8);
+  CHECK(count(built, RequestPart::documents) == 13 + 14 + 11);
+  CHECK(count(built, RequestPart::question) == 16);  // the marker in it is text
+  CHECK(count(built, RequestPart::tool_results) == 6);
+  std::int64_t sum = 0;
+  for (const auto& each : built.parts) sum += each.tokens;
+  CHECK(sum == std::int64_t(built.tokens.size()));
+  CHECK(built.dropped.empty());
+}
+
+TEST_CASE("what does not fit is refused with all the numbers") {
+  const Tokenizer tokenizer = bytes_tokenizer();
+  const ChatTemplate chat(tokenizer, source);
+  ChatRequest request = full();
+  const auto n = std::int64_t(build_request(chat, tokenizer, request).tokens.size());
+  request.budget.total = n;
+  CHECK(build_request(chat, tokenizer, request).dropped.empty());
+  request.budget.total = n - 1;
+  request.budget.system = 5;
+  const std::string message = error_of([&] { build_request(chat, tokenizer, request); });
+  CHECK(message.find(concat("the prompt has ", n, " tokens, its budget is ", n - 1)) == 0);
+  CHECK(message.find("system 9 of 5, history 8, documents 38, tool_results 6, question 16") != std::string::npos);
+  request.drop_oldest_turns = request.drop_lowest_documents = true;  // nothing of this helps the system message
+  CHECK(error_of([&] { build_request(chat, tokenizer, request); }).find("system 9 of 5") != std::string::npos);
+}
+
+TEST_CASE("turns and documents are left out only when asked, and listed") {
+  const Tokenizer tokenizer = bytes_tokenizer();
+  const ChatTemplate chat(tokenizer, source);
+  ChatRequest request = full();
+  request.budget.documents = 30;
+  CHECK_THROWS_AS(build_request(chat, tokenizer, request), Error);
+  request.drop_lowest_documents = true;
+  auto built = build_request(chat, tokenizer, request);
+  REQUIRE(built.dropped.size() == 1);
+  CHECK(built.dropped[0].part == RequestPart::documents);
+  CHECK(built.dropped[0].index == 2);
+  CHECK(built.dropped[0].tokens == 11);
+  CHECK(built.prompt.text.find("third") == std::string::npos);
+
+  request.budget = {.history = 4};
+  CHECK_THROWS_AS(build_request(chat, tokenizer, request), Error);
+  request.drop_oldest_turns = true;
+  built = build_request(chat, tokenizer, request);
+  REQUIRE(built.dropped.size() == 2);  // the question and its answer
+  CHECK(built.dropped[0].index == 0);
+  CHECK(built.dropped[1].index == 1);
+  CHECK(built.prompt.text.find("one") == std::string::npos);
+  CHECK(built.prompt.text.find("two") != std::string::npos);
+
+  request.budget = {.total = 110};  // documents first, then turns
+  built = build_request(chat, tokenizer, request);
+  CHECK(built.dropped.size() >= 4);
+  CHECK(built.dropped[2].index == 0);
+  CHECK(std::int64_t(built.tokens.size()) <= 110);
+  CHECK(built.prompt.text.find("What? ") != std::string::npos);
+}
+
+TEST_CASE("documents go where the template shows them, if it does") {
+  const Tokenizer tokenizer = bytes_tokenizer();
+  ChatRequest request = full();
+  request.documents_by_template = true;
+  CHECK(error_of([&] { build_request(ChatTemplate(tokenizer, source), tokenizer, request); }).find("shows no documents") !=
+        std::string::npos);
+  const ChatTemplate shows(tokenizer, "{% for d in documents %}{{ d.text }};{% endfor %}{{ messages|length }}");
+  const auto built = build_request(shows, tokenizer, request);
+  CHECK(built.prompt.text == "first;second;third;7");
+  CHECK(count(built, RequestPart::documents) == 16);
+}
