@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "common/chat.hpp"
 #include "common/model.hpp"
 #include "common/sampling_args.hpp"
 #include "common/table.hpp"
 #include "vitrine/engine/session.hpp"
-#include "vitrine/text/chat_template.hpp"
 
 using example::fixed;
 using vitrine::Token;
@@ -31,8 +31,7 @@ static std::vector<Token> prompt_tokens(const vitrine::Tokenizer& tokenizer, con
   std::vector<vitrine::ChatMessage> messages;
   if (args.has("system")) messages.push_back({"system", args.get<std::string>("system")});
   messages.push_back({"user", args.has("chat") ? args.get<std::string>("chat") : "Why is the sky blue?"});
-  const vitrine::ChatTemplate chat(tokenizer);
-  return vitrine::encode(tokenizer, chat.render({.messages = vitrine::chat_messages(messages)}));
+  return example::chat_prompt(tokenizer, messages);
 }
 
 // What cannot be meant together, or would have no effect.

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/chat.hpp"
 #include "common/model.hpp"
 #include "common/table.hpp"
 #include "vitrine/engine/drafter.hpp"
 #include "vitrine/engine/generate.hpp"
-#include "vitrine/text/chatml.hpp"
 
 using example::coloured, example::Colour, example::fixed, example::percent, example::rounded;
 using vitrine::Token;
@@ -93,9 +93,8 @@ static void show(const example::Arguments& args) {
   example::expect(draft == "layers" || !args.has("layers"), "--layers: expected with --draft layers");
   const auto n_layers = args.get<std::int64_t>("layers", 1, 1000);
   const auto model = example::load_model(args);
-  const std::vector<vitrine::ChatMessage> task = {{"user", copy_task}};
   const auto prompt = args.has("prompt") ? model->tokenizer().encode(args.get<std::string>("prompt"))
-                                         : vitrine::chatml_prompt(model->tokenizer(), task);
+                                         : example::chat_prompt(model->tokenizer(), {{"user", copy_task}});
   std::shared_ptr<vitrine::Drafter> drafter = vitrine::prompt_lookup();
   if (draft == "layers")
     drafter = draft_model(vitrine::Model::load(args.model(), {.n_layers = n_layers}), args.threads());

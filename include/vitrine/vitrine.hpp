@@ -22,6 +22,7 @@
 #include "vitrine/model/architecture.hpp"
 #include "vitrine/sample/sampler.hpp"
 #include "vitrine/simd/dispatch.hpp"
+#include "vitrine/text/chat_request.hpp"
 #include "vitrine/text/chat_template.hpp"
 #include "vitrine/text/token_search.hpp"
 #include "vitrine/text/tokenizer.hpp"

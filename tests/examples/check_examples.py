@@ -270,8 +270,8 @@ class Generate(Common, unittest.TestCase):
         self.assertIn("0 out (cancelled)", text)
         self.assertNotIn(self.closing, text)  # there are no times to compare
 
-    def test_no_chat_tokens(self):
-        self.assertIn("<|im_start|>", run("--model", TINY, "--chat", "hello", code=1).stderr)
+    def test_no_chat_template(self):
+        self.assertIn("has no chat template", run("--model", TINY, "--chat", "hello", code=1).stderr)
 
 
 class Cached_vs_uncached(Common, unittest.TestCase):

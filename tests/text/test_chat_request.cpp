@@ -110,8 +110,9 @@ TEST_CASE("documents go where the template shows them, if it does") {
   const Tokenizer tokenizer = bytes_tokenizer();
   ChatRequest request = full();
   request.documents_by_template = true;
-  CHECK(error_of([&] { build_request(ChatTemplate(tokenizer, source), tokenizer, request); }).find("shows no documents") !=
-        std::string::npos);
+  CHECK(error_of([&] {
+          build_request(ChatTemplate(tokenizer, source), tokenizer, request);
+        }).find("shows no documents") != std::string::npos);
   const ChatTemplate shows(tokenizer, "{% for d in documents %}{{ d.text }};{% endfor %}{{ messages|length }}");
   const auto built = build_request(shows, tokenizer, request);
   CHECK(built.prompt.text == "first;second;third;7");

@@ -139,8 +139,8 @@ VITRINE_INLINE const char* request_part_name(RequestPart part) {
   return names[std::size_t(part)];
 }
 
-VITRINE_INLINE BuiltRequest build_request(const ChatTemplate& chat, const Tokenizer& tokenizer, const ChatRequest& request,
-                                          const jinja::RenderOptions& options) {
+VITRINE_INLINE BuiltRequest build_request(const ChatTemplate& chat, const Tokenizer& tokenizer,
+                                          const ChatRequest& request, const jinja::RenderOptions& options) {
   using namespace request_detail;
   check(!request.documents_by_template || request.documents.empty() || chat.mentions("documents"),
         ErrorKind::unsupported, "documents_by_template: the model's chat template shows no documents");
