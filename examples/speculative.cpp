@@ -7,6 +7,7 @@
 //   speculative
 //   speculative --draft layers --layers 10
 //   speculative --draft model --draft_model COARSER.gguf --prompt "Once upon a time"
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,7 +80,8 @@ static void print_passes(const vitrine::Model& model, const Run& run, const Reco
   // A guess that was accepted saves the pass of the token behind it.
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (i == 0 || !accepted[i - 1]) std::cout << coloured("|", Colour::grey);
-    if (wrong[i] >= 0) std::cout << coloured("{" + std::string(model.tokenizer().piece(wrong[i])) + "}", Colour::red);
+    if (wrong[i] >= 0)
+      std::cout << coloured("{" + model.tokenizer().decode(std::span(&wrong[i], 1), false) + "}", Colour::red);
     std::cout << coloured(i < run.texts.size() ? run.texts[i] : "", accepted[i] ? Colour::green : Colour::none);
   }
   std::cout << "\n\n";
