@@ -59,13 +59,6 @@ Failure failure_of(const std::string& source, const Value& values = variables) {
   return {};
 }
 
-double milliseconds_to_fail(const std::string& source, ErrorKind kind) {
-  const auto start = std::clock();  // of the processor: other programs may be at work
-  const auto failure = failure_of(source);
-  CHECK(failure.kind == kind);
-  return 1000.0 * double(std::clock() - start) / CLOCKS_PER_SEC;
-}
-
 std::string repeated(const std::string& text, std::size_t n) {
   std::string out;
   for (std::size_t i = 0; i < n; ++i) out += text;
@@ -178,7 +171,7 @@ TEST_CASE("what never ends, ends soon") {
            "{{ range(99999)|unique|list }}",
            "{{ dict(range(99999)|map('string')|map('center', 2)|list) }}"}) {
     INFO(source);
-    CHECK(milliseconds_to_fail(source, K::limit_exceeded) < 400);  // 100 on a quiet machine
+    CHECK(failure_of(source).kind == K::limit_exceeded);  // without limits the suite would wait or run out of memory
   }
   const std::size_t many = 100000;
   for (const std::string& source : std::vector<std::string>{
@@ -190,7 +183,7 @@ TEST_CASE("what never ends, ends soon") {
            repeated("{% if 1 %}", many) + repeated("{% endif %}", many),
            repeated("{% for i in j %}", many / 2) + repeated("{% endfor %}", many / 2),
            "{{ f" + repeated("(f", many) + repeated(")", many) + " }}"})
-    CHECK(milliseconds_to_fail(source, K::limit_exceeded) < 400);
+    CHECK(failure_of(source).kind == K::limit_exceeded);
   // Long, but not deep.
   CHECK(render("{{ 0" + repeated(" + 1", many) + " }}") == "100000");
   CHECK(render("{{ ''" + repeated(" ~ 'a'", 1000) + " }}").size() == 1000);
