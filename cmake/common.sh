@@ -22,13 +22,14 @@ have_header() {  # is this header in a usual place?
   return 1
 }
 
-# require_packages NEED=PACKAGE...: a NEED is a header (its name has a dot), `python:MODULE`, or a program. Installs the
-# packages of those that are missing.
+# require_packages NEED=PACKAGE...: a NEED is a file (a pattern of full paths), a header (its name has a dot),
+# `python:MODULE`, or a program. Installs the packages of those that are missing.
 require_packages() {
   local pair need package missing=()
   for pair in "$@"; do
     need=${pair%%=*} package=${pair#*=}
     case $need in
+      /*) compgen -G "$need" >/dev/null && continue ;;
       python:*) python3 -c "import ${need#python:}" >/dev/null 2>&1 && continue ;;
       *.h | *.hpp | Eigen/*) have_header "$need" && continue ;;
       *) command -v "$need" >/dev/null && continue ;;
@@ -51,6 +52,9 @@ require_packages() {
     die "apt-get could not install: ${missing[*]}
     Check the network and the package sources, or install them by hand, and run this again."
 }
+
+# The same for what can be done without.
+want_packages() { (require_packages "$@") || say "Going on without: ${*#*=}"; }
 
 build_packages=(cmake=cmake g++=g++ ninja=ninja-build pkg-config=pkg-config xsimd/xsimd.hpp=libxsimd-dev
                 Eigen/Core=libeigen3-dev nlohmann/json.hpp=nlohmann-json3-dev pcre2.h=libpcre2-dev

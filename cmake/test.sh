@@ -13,6 +13,9 @@ preset=${1:-release}
 
 require_packages "${build_packages[@]}" catch2/catch.hpp=catch2 python3=python3 objdump=binutils \
   clang-format=clang-format qemu-x86_64=qemu-user python:jinja2=python3-jinja2
+if [ "$preset" = release ]; then
+  want_packages clang++=clang '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a=libclang-rt-14-dev'
+fi
 # Sanitizers watch what runs on small data: not the real models, nor the checks of the sources.
 folders=
 case $preset in

@@ -1,6 +1,4 @@
 // Any bytes can be encoded, and come back: invalid UTF-8, NUL, long runs; streaming never emits half a character.
-#include <pthread.h>
-
 #include <ctime>
 #include <random>
 
@@ -126,35 +124,18 @@ TEST_CASE("streaming holds back half a character and nothing else") {
 
 namespace {
 
-struct LongRun {
-  const Tokenizer* tokenizer;
-  std::string text;
+std::vector<Token> encoded_on_little_stack(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<Token> ids;
-  std::string error;
-};
-
-void* encode_run(void* argument) {
-  auto& run = *static_cast<LongRun*>(argument);
-  try {
-    run.ids = plain(*run.tokenizer, run.text);
-  } catch (const std::exception& error) {
-    run.error = error.what();
-  }
-  return nullptr;
-}
-
-// Encodes on a thread that has 256 KiB of stack.
-std::vector<Token> on_little_stack(const Tokenizer& tokenizer, const std::string& text) {
-  LongRun run{&tokenizer, text, {}, {}};
-  pthread_attr_t attributes;
-  pthread_t thread;
-  REQUIRE(pthread_attr_init(&attributes) == 0);
-  REQUIRE(pthread_attr_setstacksize(&attributes, 256 << 10) == 0);
-  REQUIRE(pthread_create(&thread, &attributes, encode_run, &run) == 0);
-  REQUIRE(pthread_join(thread, nullptr) == 0);
-  pthread_attr_destroy(&attributes);
-  REQUIRE(run.error.empty());
-  return run.ids;
+  std::string message;
+  on_little_stack(256 << 10, [&] {
+    try {
+      ids = plain(tokenizer, text);
+    } catch (const std::exception& error) {
+      message = error.what();
+    }
+  });
+  REQUIRE(message.empty());
+  return ids;
 }
 
 // Sanitizers take their time.
@@ -193,7 +174,7 @@ TEST_CASE("long runs need no stack and little time") {
     for (std::size_t i = 0; i < texts.size(); ++i) {
       INFO("tokenizer " << t << ", text " << i);
       const std::clock_t start = std::clock();  // of the processor, so that a busy machine does not matter
-      const auto ids = on_little_stack(tokenizers[t], texts[i]);
+      const auto ids = encoded_on_little_stack(tokenizers[t], texts[i]);
       CHECK(double(std::clock() - start) / CLOCKS_PER_SEC < time_allowed);
       REQUIRE(tokenizers[t].decode_bytes(ids) == texts[i]);
     }

@@ -1,6 +1,8 @@
 // What the tests of tokenizers share.
 #pragma once
 
+#include <pthread.h>
+
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <functional>
@@ -51,6 +53,21 @@ inline std::string error_of(const std::function<void()>& call) {
   }
   FAIL("no error was thrown");
   return {};
+}
+
+// Runs `call`, which must not throw, on a thread with so many bytes of stack.
+inline void on_little_stack(std::size_t n_bytes, std::function<void()> call) {
+  const auto run = [](void* argument) -> void* {
+    (*static_cast<std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  pthread_attr_t attributes;
+  pthread_t thread;
+  REQUIRE(pthread_attr_init(&attributes) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, n_bytes) == 0);
+  REQUIRE(pthread_create(&thread, &attributes, run, &call) == 0);
+  REQUIRE(pthread_join(thread, nullptr) == 0);
+  pthread_attr_destroy(&attributes);
 }
 
 }  // namespace text_tools

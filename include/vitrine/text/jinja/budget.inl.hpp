@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <string>
 
@@ -40,6 +41,19 @@ struct Budget {
     bytes -= n;
     step(n / 64);
   }
+};
+
+// The machine's stack since this was made. Depths are bounded by counting, so that a template nests as deep on every
+// machine; frames without optimisation or with sanitizers are larger, and for them there is this bound as well. Threads
+// of 512 KiB are common.
+class StackUse {
+ public:
+  static constexpr std::ptrdiff_t most = 320 * 1024;
+  bool too_much() const { return std::abs(here() - base_) > most; }
+
+ private:
+  static std::ptrdiff_t here() { return reinterpret_cast<std::ptrdiff_t>(__builtin_frame_address(0)); }
+  std::ptrdiff_t base_ = here();
 };
 
 }  // namespace jinja

@@ -12,6 +12,8 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace jinja {
 
+inline constexpr int deepest_rendering = 400;  // expressions, statements and macros that are under way at a time
+
 class Interpreter final : public Runtime {
  public:
   Interpreter(const Names& names, std::shared_ptr<Scope> globals)
@@ -35,7 +37,8 @@ class Interpreter final : public Runtime {
   class Level {
    public:
     explicit Level(Interpreter& self) : self_(self) {
-      if (++self_.level_ > 600) fail_limit("macros, loops or expressions nest too deeply");
+      if (++self_.level_ > deepest_rendering || self_.stack_.too_much())
+        fail_limit("macros, loops or expressions nest too deeply");
       self_.budget.step();
     }
     ~Level() { --self_.level_; }
@@ -265,6 +268,7 @@ class Interpreter final : public Runtime {
   Value block_;  // the text that a block's filters work on
   std::size_t at_ = 0;
   int level_ = 0;
+  StackUse stack_;
 };
 
 }  // namespace jinja

@@ -7,7 +7,8 @@
 //
 // A template sees the variables it is given and nothing else: there is no way to files, to other templates or to the
 // program. Tags, filters and tests that are not known are errors when it is loaded. Its work, memory and nesting are
-// bounded. A Template is immutable; any number of threads may render it.
+// bounded: parsing and rendering use at most some 400 KiB of the thread's stack. A Template is immutable; any number of
+// threads may render it.
 #pragma once
 
 #include <cstdint>

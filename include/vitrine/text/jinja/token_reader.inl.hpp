@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vitrine/text/jinja/budget.inl.hpp"
 #include "vitrine/text/jinja/lexer.inl.hpp"
 #include "vitrine/text/jinja/tree.inl.hpp"
 
@@ -27,8 +28,8 @@ class TokenReader {
   class Level {
    public:
     explicit Level(TokenReader& parser) : parser_(parser) {
-      if (++parser_.level_ > deepest_template)
-        parser_.fail_as(ErrorKind::limit_exceeded, concat("this nests deeper than ", deepest_template));
+      if (++parser_.level_ > deepest_template || parser_.stack_.too_much())
+        parser_.fail_as(ErrorKind::limit_exceeded, concat("this nests too deeply, the limit is ", deepest_template));
     }
     ~Level() { --parser_.level_; }
     Level(const Level&) = delete;
@@ -93,7 +94,8 @@ class TokenReader {
       count(node->arguments->double_star);
     }
     if (node->depth > deepest_template)
-      throw error_at(ErrorKind::limit_exceeded, concat("this nests deeper than ", deepest_template), source_, node->at);
+      throw error_at(ErrorKind::limit_exceeded, concat("this nests too deeply, the limit is ", deepest_template),
+                     source_, node->at);
     return node;
   }
   template <class... Kids>
@@ -110,6 +112,7 @@ class TokenReader {
 
  private:
   int level_ = 0;
+  StackUse stack_;
 };
 
 }  // namespace jinja
