@@ -9,7 +9,7 @@ using namespace vitrine;
 namespace {
 
 const char* const base = R"json({"added_tokens": [{"id": 4, "content": "<s>", "special": true}],
-  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}, "decoder": {"type": "ByteLevel"},
+  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "decoder": {"type": "ByteLevel"},
   "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "Ġ": 3}, "merges": ["a b"]}})json";
 
 void use(TokenizerSpec spec) {

@@ -22,7 +22,7 @@ SNIPPETS = """{{ data|tojson(indent=2, sort_keys=true) }}
 {{ strftime_now('%d %b %Y') }}{{ n ** 3 // 2 % 7 }}{{ (1, 2) + (3,) }}{{ 1 < 2 <= 3 and not 'a' in 'b' }}
 {% if n is odd and x is not none and data is mapping %}{{ raise_exception('no ' ~ n) }}{% elif false %}{% endif %}
 {{ {'a': 1}.items()|list }}{{ [3, 1, 2]|sort(reverse=true)|first }}{{ 'abc'|list|batch(2, '-')|list|tojson }}
-{% for a in [[1, [2]]] recursive %}{{ loop(a) if a is iterable else a }}{% if loop.last %}{% break %}{% endif %}{% endfor %}
+{% for a in [[1, [2]]] recursive %}{{ loop(a) if a is iterable else a }}{% if a %}{% break %}{% endif %}{% endfor %}
 {{ range(10)|select('even')|sum }}{{ messages|selectattr('role', 'equalto', 'user')|list|length }}{{ 1e5|int }}
 {{ 'a'|e|safe ~ '<' }}{{ 'wörld'|capitalize|center(12)|wordcount }}{{ [1, 1, 2]|unique|list|string|indent(2) }}
 """.splitlines()
@@ -149,8 +149,8 @@ def gguf(tokenizer):
         ("attention.head_count", 2), ("attention.head_count_kv", 1)]]
     metadata += [("llama.attention.layer_norm_rms_epsilon", 6, 1e-5), ("tokenizer.ggml.model", 8, tokenizer)]
     texts = ["<unk>", "<s>", "</s>", "<0x41>", "a", "b", "ab", "\u2581" if tokenizer == "llama" else "\u0120"]
-    metadata += [("tokenizer.ggml.tokens", 9, (8, texts)), ("tokenizer.ggml.token_type", 9, (5, [2, 3, 3, 6, 1, 1, 1, 1])),
-                 ("tokenizer.ggml.bos_token_id", 4, 1), ("tokenizer.ggml.add_bos_token", 7, 1),
+    metadata += [("tokenizer.ggml.tokens", 9, (8, texts)),
+                 ("tokenizer.ggml.token_type", 9, (5, [2, 3, 3, 6, 1, 1, 1, 1])), ("tokenizer.ggml.bos_token_id", 4, 1), ("tokenizer.ggml.add_bos_token", 7, 1),
                  ("tokenizer.ggml.eos_token_id", 4, 2)]
     if tokenizer == "llama":
         metadata.append(("tokenizer.ggml.scores", 9, (6, [0.0, 0.0, 0.0, 0.0, -1.0, -2.0, -3.0, -4.0])))
