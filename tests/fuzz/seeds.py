@@ -150,7 +150,8 @@ def gguf(tokenizer):
     metadata += [("llama.attention.layer_norm_rms_epsilon", 6, 1e-5), ("tokenizer.ggml.model", 8, tokenizer)]
     texts = ["<unk>", "<s>", "</s>", "<0x41>", "a", "b", "ab", "\u2581" if tokenizer == "llama" else "\u0120"]
     metadata += [("tokenizer.ggml.tokens", 9, (8, texts)),
-                 ("tokenizer.ggml.token_type", 9, (5, [2, 3, 3, 6, 1, 1, 1, 1])), ("tokenizer.ggml.bos_token_id", 4, 1), ("tokenizer.ggml.add_bos_token", 7, 1),
+                 ("tokenizer.ggml.token_type", 9, (5, [2, 3, 3, 6, 1, 1, 1, 1])),
+                 ("tokenizer.ggml.bos_token_id", 4, 1), ("tokenizer.ggml.add_bos_token", 7, 1),
                  ("tokenizer.ggml.eos_token_id", 4, 2)]
     if tokenizer == "llama":
         metadata.append(("tokenizer.ggml.scores", 9, (6, [0.0, 0.0, 0.0, 0.0, -1.0, -2.0, -3.0, -4.0])))
