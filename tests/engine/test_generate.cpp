@@ -1,5 +1,8 @@
 // Generation: reasons to end, streaming, callbacks, seeds, timings.
+#include <functional>
+
 #include "support/bits.hpp"
+#include "vitrine/engine/engine.hpp"
 
 using namespace support;
 
@@ -89,6 +92,33 @@ TEST_CASE("a prompt that leaves no room is an error with the three numbers") {
   CHECK_THROWS_WITH(generate(one, {3}), Catch::Matchers::Contains("the prompt of 1 token does not fit"));
   Session enough(tiny(), {.n_context = 9});
   CHECK(generate(enough, prompt(), {.ignore_end = true}, go_on).tokens.size() == 2);
+}
+
+TEST_CASE("a prompt longer than the context is refused by every way in, none is cut") {
+  const auto of_length = [](std::size_t n) { return std::vector<Token>(n, 7); };
+  const GenerateOptions options{.sampling = {.temperature = 0}, .max_new_tokens = 8, .ignore_end = true};
+  Session session(tiny(), {.n_context = 32});
+  Engine engine(tiny(), {.n_context = 32});
+  for (const std::size_t n : {32, 33, 100}) {
+    for (const auto& call : std::vector<std::function<void()>>{[&] { generate(session, of_length(n), options, go_on); },
+                                                               [&] { engine.submit(of_length(n), options); }}) {
+      try {
+        call();
+        FAIL("expected an error");
+      } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::context_full);
+        using Catch::Matchers::Contains;
+        CHECK_THAT(error.what(), Contains(std::to_string(n)) && Contains("32") && Contains("8"));
+      }
+    }
+    CHECK(session.length() == 0);
+  }
+  const auto answer = generate(session, of_length(31), options, go_on);
+  CHECK(answer.reason == FinishReason::context_full);
+  CHECK(answer.tokens.size() == 2);
+  CHECK(engine.submit(of_length(31), options).wait().tokens == answer.tokens);
+  session.reset();
+  CHECK(generate(session, of_length(24), options, go_on).reason == FinishReason::length);
 }
 
 TEST_CASE("a callback, a stop token and cancel() end a generation as cancelled") {

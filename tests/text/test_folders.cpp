@@ -48,3 +48,10 @@ TEST_CASE("what is wrong with a JSON file is said of that file") {
   CHECK_THAT(refused("config.json", "{} {"), Catch::EndsWith("after the JSON, got more at byte 4 of 4"));
   CHECK_THAT(refused("tokenizer_config.json", "{\"a\": "), Catch::Contains("g.json: the JSON is cut off"));
 }
+
+TEST_CASE("rows that no file of this size could fill are refused before memory is taken for them") {
+  for (const char* rows : {"268435455", "2000000"})
+    CHECK_THAT(refused("config.json", "{\"vocab_size\": " + std::string(rows) + "}"),
+               Catch::Contains("too few for an embedding (vocab_size) of " + std::string(rows) + " rows"));
+  CHECK(refused("config.json", "{\"vocab_size\": 100000}").empty());
+}

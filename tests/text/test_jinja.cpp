@@ -2,6 +2,7 @@
 // random, are compared with Python's jinja2 in tests/templates.
 #include <array>
 #include <ctime>
+#include <functional>
 
 #include "text_tools.hpp"
 #include "vitrine/text/jinja/template.hpp"
@@ -189,6 +190,32 @@ TEST_CASE("what never ends, ends soon") {
   CHECK(render("{{ 0" + repeated(" + 1", many) + " }}") == "100000");
   CHECK(render("{{ ''" + repeated(" ~ 'a'", 1000) + " }}").size() == 1000);
   CHECK(failure_of(std::string(2 << 20, 'a')).kind == K::limit_exceeded);
+}
+
+TEST_CASE("work grows with the length of a template, not with its square") {
+  const auto many = [](int n, const std::function<std::string(std::string)>& part) {
+    std::string out;
+    for (int i = 0; i < n; ++i) out += part(concat("a", i));
+    return out;
+  };
+  CHECK(render(many(60000, [](auto name) { return concat("{{ ", name, " }}"); })) ==
+        "");  // at once, not in half a minute
+  CHECK(render("{% macro m(" + many(60000, [](auto name) { return concat(name, ","); }) + "b) %}{% endmacro %}") == "");
+  using K = ErrorKind;
+  CHECK(failure_of(many(40000, [](auto name) { return concat("{% set ", name, "=1%}"); })).kind == K::limit_exceeded);
+  CHECK(failure_of("{{ dict(" + many(1000, [](auto name) { return concat(name, "=1,"); }) + "b=1) }}").kind ==
+        K::limit_exceeded);
+  // What is looked for among many is work, too.
+  const std::string keys = many(4000, [](auto name) { return concat("\"", name, "\": 1, "); });
+  const Value large = Value::from_json("{\"d\": {" + keys + "\"z\": 1}}");
+  const std::string loop = "{% for i in range(20000) %}", end = "{% endfor %}";
+  CHECK(failure_of(loop + "{% if d.z %}{% endif %}" + end, large).kind == K::limit_exceeded);
+  CHECK(failure_of(loop + "{% if d['z'] %}{% endif %}" + end, large).kind == K::limit_exceeded);
+  CHECK(failure_of("{% set ns = namespace(**d) %}" + loop + "{% set ns.z = 2 %}" + end, large).kind ==
+        K::limit_exceeded);
+  CHECK(failure_of("{% macro m() %}{{ kwargs.z }}{% endmacro %}{% for i in range(99) %}{{ m(**d) }}{% endfor %}", large)
+            .kind == K::limit_exceeded);
+  CHECK(render("{{ d.z }}{{ namespace(**d).z }}{{ '{z}'.format(**d) }}", large) == "111");
 }
 
 TEST_CASE("a long conversation is no endless one") {

@@ -210,6 +210,22 @@ TEST_CASE("unused pieces fall apart, unknown characters are fused") {
   CHECK(plain(Tokenizer(spec), "a\u4E00\u4E01b") == std::vector<Token>{300, 0, 0, 301});
 }
 
+TEST_CASE("a normalizer that blows texts up is stopped") {
+  auto spec = byte_level({});
+  for (int i = 0; i < 60; ++i) spec.normalizer.push_back({NormalizeStep::Kind::replace, "a", "aa"});
+  CHECK(plain(Tokenizer(spec), "b") == std::vector<Token>{'b'});
+  CHECK(error_of([&] { plain(Tokenizer(spec), "a"); }).find("normalizer makes more than 65600 bytes") !=
+        std::string::npos);
+  spec.normalizer = {{NormalizeStep::Kind::replace, "a", std::string(100000, 'x')}};
+  CHECK_THROWS_AS(plain(Tokenizer(spec), std::string(100000, 'a')), Error);
+  spec.normalizer.clear();
+  for (int i = 0; i < 60; ++i) {  // U+FDFA becomes eighteen characters, among them three spaces
+    spec.normalizer.push_back({NormalizeStep::Kind::replace, " ", "\uFDFA"});
+    spec.normalizer.push_back({NormalizeStep::Kind::unicode, "NFKC", {}});
+  }
+  CHECK(error_of([&] { plain(Tokenizer(spec), " "); }).find("of a text of 1") != std::string::npos);
+}
+
 TEST_CASE("a tokenizer may be used from several threads") {
   const Tokenizer tokenizer = load_tokenizer(data("tokenizers/bpe_llama3/tokenizer.json"));
   const std::string text = read_text("tokenizers/cases.json");

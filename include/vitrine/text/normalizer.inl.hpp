@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "vitrine/core/config.hpp"
+#include "vitrine/core/error.hpp"
 #include "vitrine/text/tokenizer_spec.hpp"
 #include "vitrine/text/unicode.inl.hpp"
 #include "vitrine/text/utf8.hpp"
@@ -13,13 +14,16 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace normalizer_detail {
 
-inline std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+// Ends early once there are more than `most` bytes.
+inline std::string replace_all(std::string_view text, std::string_view from, std::string_view to,
+                               std::size_t most = std::string::npos) {
   std::string out;
   out.reserve(text.size());
   std::size_t at = 0;
   for (std::size_t hit; (hit = text.find(from, at)) != std::string_view::npos; at = hit + from.size()) {
     out += text.substr(at, hit - at);
     out += to;
+    if (out.size() > most) return out;
   }
   return out += text.substr(at);
 }
@@ -34,8 +38,10 @@ inline std::string collapse_spaces(std::string_view text) {
   return out;
 }
 
-// Applies the steps; the result is `text` itself or a view of `buffer`.
+// Applies the steps; the result is `text` itself or a view of `buffer`. Throws Error::limit_exceeded where steps blow a
+// text up: what Unicode does is at most eighteenfold, and a file may list replacements of replacements.
 inline std::string_view normalize(const std::vector<NormalizeStep>& steps, std::string_view text, std::string& buffer) {
+  const std::size_t n_bytes = text.size(), most = 64 * n_bytes + 65536;
   for (const NormalizeStep& step : steps) {
     std::string next;
     switch (step.kind) {
@@ -45,10 +51,12 @@ inline std::string_view normalize(const std::vector<NormalizeStep>& steps, std::
         break;
       case NormalizeStep::Kind::replace:
         if (text.find(step.from) == std::string_view::npos) continue;
-        next = replace_all(text, step.from, step.to);
+        next = replace_all(text, step.from, step.to, most);
         break;
       case NormalizeStep::Kind::collapse_spaces: next = collapse_spaces(text); break;
     }
+    check(next.size() <= most, ErrorKind::limit_exceeded, "the tokenizer's normalizer makes more than ", most,
+          " bytes of a text of ", n_bytes);
     buffer.swap(next);
     text = buffer;
   }

@@ -111,7 +111,9 @@ inline std::int64_t rows_of(const HfConfig& config) {
 // Makes the ids those of the embedding's rows: missing ones are filled up, special ones beyond are dropped.
 inline void fit_rows(TokenizerSpec& spec, std::int64_t n_rows) {
   if (n_rows <= 0) return;
-  const auto n = std::size_t(n_rows);
+  const auto n = std::size_t(n_rows), n_tokens = spec.tokens.size();
+  check(n_rows <= json_tokenizer_detail::most_rows(n_tokens), ErrorKind::bad_file, spec.source, ": has ", n_tokens,
+        " tokens, too few for an embedding (vocab_size) of ", n_rows, " rows");
   for (std::size_t i = n; i < spec.tokens.size(); ++i) {
     const auto kind = spec.tokens[i].kind;
     const bool ordinary = kind == TokenKind::normal || kind == TokenKind::byte || kind == TokenKind::unknown;

@@ -17,10 +17,13 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace json_tokenizer_detail {
 
+// Tables grow with ids and rows, so these may not exceed the tokens by far, whatever a file says.
+inline std::int64_t most_rows(std::size_t n_tokens) { return 2 * std::int64_t(n_tokens) + (1 << 20); }
+
 // Ids index tables, so they need a limit before the first of them is used as a size. A few more ids than the model has
 // rows are common (Gemma 3 names an image token that its text models lack); such tokens are dropped later.
 inline std::int64_t id_limit(std::size_t n_tokens, std::int64_t n_rows) {
-  return (n_rows > 0 ? n_rows : 2 * std::int64_t(n_tokens)) + 4096;
+  return (n_rows > 0 ? (std::min)(n_rows, most_rows(n_tokens)) : 2 * std::int64_t(n_tokens)) + 4096;
 }
 
 inline Token read_id(const json& value, std::int64_t limit, const std::string& source, std::string_view what) {

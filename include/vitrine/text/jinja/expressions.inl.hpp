@@ -264,6 +264,8 @@ class ExpressionParser : protected TokenReader {
         ensure(!arguments->double_star);
         const std::string name(take().text);
         take();
+        if (arguments->named.size() == most_named_arguments)
+          fail_as(ErrorKind::limit_exceeded, concat("more than ", most_named_arguments, " named arguments"));
         for (const auto& [other, value] : arguments->named)
           if (other == name) fail_as(ErrorKind::bad_file, concat("argument '", name, "' is given twice"));
         arguments->named.emplace_back(name, parse_expression());

@@ -253,6 +253,7 @@ inline MarkedText braces(Runtime& runtime, const MarkedText& format, const Argum
       value = values.positional[index];
     } else {
       bool found = false;
+      runtime.budget.step(values.named.size() / 16);
       for (const auto& [key, named] : values.named)
         if (key == name) value = named, found = true;
       if (!found) fail("format: there is no value '", name, "'");

@@ -71,7 +71,7 @@ class Interpreter final : public Runtime {
 
   Value look_up(int id) {
     for (Scope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get())
-      if (const Value* value = scope->find_here(id)) return *value;
+      if (const Value* value = scope->find_here(id, budget)) return *value;
     return Value::undefined(concat("'", names_.name(id), "' is undefined"));
   }
   void assign(const Node& target, const Value& value);
@@ -197,6 +197,7 @@ class Interpreter final : public Runtime {
         check_defined(more), fail("expected a dict behind **, got a value of type '", type_name(more), "'");
       for (const auto& [key, value] : more.dict()->pairs) {
         if (!key.string()) fail("expected strings as keys behind **");
+        budget.step(out.named.size() / 16);
         for (const auto& [name, other] : out.named)
           if (name == key.string()->text.bytes()) fail("argument '", name, "' is given twice");
         out.named.emplace_back(key.string()->text.bytes(), value);

@@ -238,7 +238,7 @@ inline Value dict(Runtime& runtime, const Arguments& given) { return runtime.mak
 
 inline Value name_space(Runtime& runtime, const Arguments& given) {
   auto* made = runtime.make<Namespace>();
-  for (auto& [key, value] : pairs_of(runtime, given)) made->set(runtime.text(key).bytes(), value);
+  for (auto& [key, value] : pairs_of(runtime, given)) made->set(runtime.text(key).bytes(), value, runtime.budget);
   return made;
 }
 inline Value cycler(Runtime& runtime, const Arguments& given) {

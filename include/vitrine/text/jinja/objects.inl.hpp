@@ -31,13 +31,14 @@ struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<int, Value>> variables{};
 
-  Value* find_here(int id) {
+  Value* find_here(int id, Budget& budget) {
+    budget.step(variables.size() / 32);
     for (auto& [name, value] : variables)
       if (name == id) return &value;
     return nullptr;
   }
-  void set(int id, Value value) {
-    if (Value* here = find_here(id)) {
+  void set(int id, Value value, Budget& budget) {
+    if (Value* here = find_here(id, budget)) {
       *here = std::move(value);
     } else {
       variables.emplace_back(id, std::move(value));
@@ -73,12 +74,14 @@ struct Macro : Object {
 struct Namespace : Object {
   Namespace() : Object(Type::name_space) {}
   std::vector<std::pair<std::string, Value>> attributes{};
-  const Value* find(std::string_view name) const {
+  const Value* find(std::string_view name, Budget& budget) const {
+    budget.step(attributes.size() / 16);
     for (const auto& [key, value] : attributes)
       if (key == name) return &value;
     return nullptr;
   }
-  void set(std::string_view name, Value value) {
+  void set(std::string_view name, Value value, Budget& budget) {
+    budget.step(attributes.size() / 16);
     for (auto& [key, old] : attributes)
       if (key == name) return void(old = std::move(value));
     attributes.emplace_back(name, std::move(value));

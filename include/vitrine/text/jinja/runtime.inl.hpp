@@ -156,7 +156,7 @@ inline Value Runtime::own_attribute(const Value& of, std::string_view name, bool
   }
   if (Object* object = of.object()) {
     if (object->type == Object::Type::name_space)
-      if (const Value* value = static_cast<Namespace*>(object)->find(name)) return *value;
+      if (const Value* value = static_cast<Namespace*>(object)->find(name, budget)) return *value;
     if (object->type == Object::Type::loop) return loop_attribute(static_cast<Loop&>(*object), name, found);
     if (object->type == Object::Type::cycler && name == "current") {
       const auto& cycler = static_cast<const Cycler&>(*object);
@@ -176,6 +176,7 @@ inline Value Runtime::own_attribute(const Value& of, std::string_view name, bool
 
 inline Value Runtime::attribute(const Value& of, std::string_view name) {
   check_defined(of);
+  if (const Dict* dict = of.dict()) budget.step(dict->pairs.size() / 16);
   bool found = of.dict() != nullptr && name.starts_with("__") && of.find(name) != nullptr;
   if (!found)
     if (Value value = own_attribute(of, name, found); found) return value;
@@ -188,6 +189,7 @@ inline Value Runtime::attribute(const Value& of, std::string_view name) {
 inline const Value* Runtime::find_item(const Value& of, const Value& which, Value& made) {
   Integer index;
   if (const Dict* dict = of.dict()) {
+    budget.step(dict->pairs.size() / 16);
     if (const String* key = which.string()) return dict->find(key->text.bytes());
     for (const auto& [key, value] : dict->pairs)
       if (equal(budget, key, which)) return &value;

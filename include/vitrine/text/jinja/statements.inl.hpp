@@ -11,7 +11,7 @@ inline void Interpreter::assign(const Node& target, const Value& value) {
   at_ = target.at;
   if (target.kind == Kind::name) {
     budget.allocate(sizeof(Value));
-    scope_->set(target.id, value);
+    scope_->set(target.id, value, budget);
   } else if (target.kind == Kind::tuple) {
     const auto items = items_of(value);
     if (items.size() != target.kids.size())
@@ -23,7 +23,7 @@ inline void Interpreter::assign(const Node& target, const Value& value) {
     if (object == nullptr || object->type != Object::Type::name_space)
       fail("'", names_.name(target.id), "' is no namespace, so its attributes cannot be assigned to");
     budget.allocate(sizeof(Value));
-    static_cast<Namespace*>(object)->set(target.value.string()->text.bytes(), value);
+    static_cast<Namespace*>(object)->set(target.value.string()->text.bytes(), value, budget);
   }
 }
 
@@ -63,7 +63,7 @@ inline Interpreter::Flow Interpreter::execute(const Node& node) {
       });
       return flow;
     }
-    case Kind::macro: scope_->set(node.id, make<Macro>(node, scope_, names_.name(node.id))); break;
+    case Kind::macro: scope_->set(node.id, make<Macro>(node, scope_, names_.name(node.id)), budget); break;
     case Kind::call_block: print(evaluate_call(*node.kids[0], make<Macro>(*node.kids[1], scope_, "caller"))); break;
     case Kind::filter_block: {
       Flow flow = Flow::on;
@@ -148,7 +148,7 @@ inline Interpreter::Flow Interpreter::execute_loop(const Node& node, Loop& loop)
     loop.before = std::exchange(loop.current, value);
     scope_ = outer;
     open_scope();
-    if (loop_id_ >= 0) scope_->set(loop_id_, &loop);
+    if (loop_id_ >= 0) scope_->set(loop_id_, &loop, budget);
     assign(*node.kids[0], value);
     const Flow flow = execute(*node.kids[3]);
     if (flow == Flow::leave_loop) break;
@@ -189,6 +189,7 @@ inline Value Interpreter::call_macro(const Macro& macro, const Arguments& argume
   Scope& scope = *scope_;
   std::vector<bool> taken(arguments.named.size());
   const auto take_named = [&](std::string_view name) -> const Value* {
+    budget.step(taken.size() / 16);
     for (std::size_t i = 0; i < taken.size(); ++i)
       if (!taken[i] && arguments.named[i].first == name) return taken[i] = true, &arguments.named[i].second;
     return nullptr;
@@ -201,35 +202,37 @@ inline Value Interpreter::call_macro(const Macro& macro, const Arguments& argume
     has_kwargs |= name == "kwargs";
     has_varargs |= name == "varargs";
     if (i < arguments.positional.size())
-      scope.set(node.parameters[i], arguments.positional[i]);
+      scope.set(node.parameters[i], arguments.positional[i], budget);
     else if (const Value* value = take_named(name))
-      scope.set(node.parameters[i], *value);
+      scope.set(node.parameters[i], *value, budget);
     else
       missing.push_back(i);
   }
   if (node.uses_caller && !has_caller) {
     const Value* caller = take_named("caller");
-    scope.set(names_.find("caller"), caller ? *caller : Value::undefined("no caller is defined"));
+    scope.set(names_.find("caller"), caller ? *caller : Value::undefined("no caller is defined"), budget);
   }
   Value::Pairs more;
   for (std::size_t i = 0; i < taken.size(); ++i)
     if (!taken[i]) more.emplace_back(arguments.named[i].first, arguments.named[i].second);
   if (node.uses_kwargs && !has_kwargs) {
-    scope.set(names_.find("kwargs"), make_dict(std::move(more)));
+    scope.set(names_.find("kwargs"), make_dict(std::move(more)), budget);
   } else if (!more.empty()) {
     fail("macro '", macro.name, "' takes no argument '", more[0].first.string()->text.bytes(), "'");
   }
   if (node.uses_varargs && !has_varargs) {
     const auto begin = arguments.positional.begin() + std::ptrdiff_t((std::min)(n, arguments.positional.size()));
-    scope.set(names_.find("varargs"), make_list(Value::Items(begin, arguments.positional.end()), true));
+    scope.set(names_.find("varargs"), make_list(Value::Items(begin, arguments.positional.end()), true), budget);
   } else if (arguments.positional.size() > n) {
     fail("macro '", macro.name, "' takes not more than ", n, " arguments");
   }
   for (const std::size_t i : missing) {
     const Node* by_default = node.kids[i + 1].get();
     const int id = node.parameters[i];
-    scope.set(id, by_default ? evaluate(*by_default)
-                             : Value::undefined(concat("parameter '", names_.name(id), "' was not provided")));
+    scope.set(id,
+              by_default ? evaluate(*by_default)
+                         : Value::undefined(concat("parameter '", names_.name(id), "' was not provided")),
+              budget);
   }
   auto text = buffered([&] { execute(*node.kids[0]); });
   scope_ = calling;

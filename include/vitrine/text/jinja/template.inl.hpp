@@ -67,16 +67,17 @@ VITRINE_INLINE Rendering Template::render(const std::vector<std::pair<std::strin
                                           const RenderOptions& options) const {
   const Parsed& parsed = *parsed_;
   auto globals = std::make_shared<Scope>();
+  Budget unlimited;
   std::vector<std::unique_ptr<Builtin>> functions;
   for (const auto& entry : functions::table) {
     const int id = parsed.names.find(entry.name);
     if (id < 0 || (entry.call == functions::strftime_now && !options.clock)) continue;
     functions.push_back(std::make_unique<Builtin>(entry.name, entry.call));
-    globals->set(id, functions.back().get());
+    globals->set(id, functions.back().get(), unlimited);
   }
   std::uint64_t weight = 0;
   for (const auto& [name, value] : variables) {
-    if (const int id = parsed.names.find(name); id >= 0) globals->set(id, value);
+    if (const int id = parsed.names.find(name); id >= 0) globals->set(id, value, unlimited);
     weight += template_detail::weight(value);
   }
   Interpreter interpreter(parsed.names, std::move(globals));

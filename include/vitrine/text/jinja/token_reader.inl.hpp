@@ -15,6 +15,7 @@ VITRINE_NAMESPACE_BEGIN
 namespace jinja {
 
 inline constexpr int deepest_template = 200;  // expressions and statements in each other
+inline constexpr std::size_t most_named_arguments = 1000;
 
 class TokenReader {
  public:

@@ -1,7 +1,8 @@
 // What a template is parsed into. For bodies only.
 #pragma once
 
-#include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -79,19 +80,20 @@ struct Node {
 class Names {
  public:
   int id(std::string_view name) {
-    const auto found = std::find(names_.begin(), names_.end(), name);
-    if (found != names_.end()) return int(found - names_.begin());
-    names_.emplace_back(name);
-    return int(names_.size()) - 1;
+    if (const int known = find(name); known >= 0) return known;
+    const int next = int(names_.size());
+    names_.push_back(&ids_.emplace(name, next).first->first);
+    return next;
   }
-  const std::string& name(int id) const { return names_[std::size_t(id)]; }
+  const std::string& name(int id) const { return *names_[std::size_t(id)]; }
   int find(std::string_view name) const {
-    const auto found = std::find(names_.begin(), names_.end(), name);
-    return found == names_.end() ? -1 : int(found - names_.begin());
+    const auto found = ids_.find(name);
+    return found == ids_.end() ? -1 : found->second;
   }
 
  private:
-  std::vector<std::string> names_;
+  std::map<std::string, int, std::less<>> ids_;
+  std::vector<const std::string*> names_;
 };
 
 }  // namespace jinja
