@@ -40,6 +40,21 @@ void check_decoding(const Tokenizer& tokenizer, const std::vector<Token>& ids) {
   }
 }
 
+// Whatever stands around a marker, and whatever it looks like, the marker is the only one.
+void check_scaffold(const Tokenizer& tokenizer, std::string_view text) {
+  Token marker = 0;
+  while (tokenizer.kind(marker) != TokenKind::control) ++marker;
+  std::string whole(text.substr(0, text.size() / 2));
+  const TextRange range = {whole.size(), whole.size() + tokenizer.piece(marker).size()};
+  whole += tokenizer.piece(marker);
+  whole += text.substr(text.size() / 2);
+  std::vector<Token> found;
+  for (const Token id : tokenizer.encode(
+           whole, {.add_special = false, .parse_special = true, .special_in = std::span(&range, std::size_t(1))}))
+    if (tokenizer.kind(id) == TokenKind::control) found.push_back(id);
+  fuzz::law(found == std::vector<Token>{marker}, "special tokens are found in the scaffold, and nowhere else");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
@@ -57,6 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   fuzz::law(fuzz::answers([&] { ids = tokenizer.encode(text, options); }), "these tokenizers encode any bytes");
   for (const Token id : ids) fuzz::law(id >= 0 && id < tokenizer.n_vocab(), "ids are those of the vocabulary");
   check_decoding(tokenizer, ids);
+  check_scaffold(tokenizer, text);
   if (!options.add_special && !options.parse_special) {
     for (const Token id : ids)
       fuzz::law(tokenizer.kind(id) != TokenKind::control, "a text has no control tokens unless they are asked for");

@@ -210,6 +210,30 @@ TEST_CASE("unused pieces fall apart, unknown characters are fused") {
   CHECK(plain(Tokenizer(spec), "a\u4E00\u4E01b") == std::vector<Token>{300, 0, 0, 301});
 }
 
+TEST_CASE("ranges for special tokens hold while U+2581 becomes a space") {
+  const Tokenizer spm = load_tokenizer(data("tokenizers/spm_llama/tokenizer.model"));
+  const std::string text = "\u2581<s>\u2581\u2581</s>a\u2581<s></s>\u2581";
+  const auto range_of = [&](std::string_view marker, std::size_t from) {
+    const std::size_t at = text.find(marker, from);
+    return TextRange{at, at + marker.size()};
+  };
+  const auto special_in = [&](const std::vector<TextRange>& ranges) {
+    std::vector<Token> found;
+    for (const Token id :
+         spm.encode(text, {.add_special = false, .parse_special = true, .special_in = std::span(ranges)}))
+      if (spm.is_special(id)) found.push_back(id);
+    return found;
+  };
+  const TextRange second = range_of("</s>", 0), third = range_of("<s>", second.end),
+                  fourth = range_of("</s>", third.end);
+  CHECK(special_in({}).empty());
+  CHECK(special_in({second}) == std::vector<Token>{2});
+  CHECK(special_in({second, third}) == std::vector<Token>{2, 1});
+  CHECK(special_in({third, fourth}) == std::vector<Token>{1, 2});
+  CHECK(special_in({{0, 1000}}) == std::vector<Token>{1, 2, 1, 2});
+  CHECK(error_of([&] { special_in({third, second}); }).find("special_in: expected ranges that ascend") == 0);
+}
+
 TEST_CASE("a normalizer that blows texts up is stopped") {
   auto spec = byte_level({});
   for (int i = 0; i < 60; ++i) spec.normalizer.push_back({NormalizeStep::Kind::replace, "a", "aa"});

@@ -82,10 +82,15 @@ class Encoder {
     const bool replaces = spec_.spaces_first && text.find(block_space) != std::string_view::npos;
     if (parse_special_ && special_in_) {
       std::vector<TextRange> ranges(special_in_->begin(), special_in_->end());
+      std::size_t before = 0;
       for (TextRange& range : ranges) {
-        range.end = (std::min)(range.end, text.size());
-        if (replaces) range = {place_of(text, range.begin), place_of(text, range.end)};
+        check(before <= range.begin && range.begin <= range.end, ErrorKind::bad_argument,
+              "special_in: expected ranges that ascend and lie apart, got ", range.begin, " to ", range.end, " behind ",
+              before);
+        before = range.end;
+        range = {(std::min)(range.begin, text.size()), (std::min)(range.end, text.size())};
       }
+      if (replaces) move_with_spaces(text, ranges);
       places_.emplace(std::move(ranges));
     }
     if (replaces) text = spaced = normalizer_detail::replace_all(text, block_space, " ");
@@ -95,11 +100,17 @@ class Encoder {
   }
 
  private:
-  // Where a byte goes when U+2581 becomes a space.
-  static std::size_t place_of(std::string_view text, std::size_t at) {
-    std::size_t n = 0;
-    for (std::size_t hit = 0; (hit = text.find(block_space, hit)) != std::string_view::npos && hit < at; hit += 3) ++n;
-    return at - 2 * n;
+  // Ranges of the text, ascending and apart, as they are when each U+2581 has become a space.
+  static void move_with_spaces(std::string_view text, std::vector<TextRange>& ranges) {
+    std::size_t hit = text.find(block_space), n = 0;
+    const auto moved = [&](std::size_t at) {
+      for (; hit < at; hit = text.find(block_space, hit + block_space.size())) ++n;
+      return at - (block_space.size() - 1) * n;
+    };
+    for (TextRange& range : ranges) {
+      range.begin = moved(range.begin);
+      range.end = moved(range.end);
+    }
   }
   // Special tokens in a part of the text: everywhere, or in the caller's ranges, as far as the part is as it was there.
   std::optional<added_detail::SpecialPlaces> places_in(std::string_view part) const {
