@@ -31,7 +31,7 @@ static std::vector<Token> prompt_tokens(const vitrine::Tokenizer& tokenizer, con
   std::vector<vitrine::ChatMessage> messages;
   if (args.has("system")) messages.push_back({"system", args.get<std::string>("system")});
   messages.push_back({"user", args.has("chat") ? args.get<std::string>("chat") : "Why is the sky blue?"});
-  return example::chat_prompt(tokenizer, messages);
+  return example::chat_prompt(example::chat_template(args, tokenizer), tokenizer, messages);
 }
 
 // What cannot be meant together, or would have no effect.
@@ -39,6 +39,8 @@ static void check_combination(const example::Arguments& args) {
   example::expect(!(args.has("chat") && args.has("prompt")), "--chat and --prompt: expected one of them, got both");
   example::expect(!(args.has("system") && args.has("prompt")),
                   "--system: expected with --chat, got it with --prompt, which is continued as it stands");
+  example::expect(!(args.has("chat_template") && args.has("prompt")),
+                  "--chat_template: expected with --chat, got it with --prompt, which is continued as it stands");
   const auto draws = [&](const char* name) {
     example::expect(!args.has(name) || args.get<bool>("do_sample"),
                     vitrine::concat("--", name, ": expected with --do_sample, got it without, where nothing is drawn"));
@@ -123,6 +125,7 @@ int main(int argc, char** argv) {
   const auto options = [](cxxopts::OptionAdder add) {
     add("chat", "a question; default: why the sky is blue", cxxopts::value<std::string>(), "TEXT");
     add("system", "a system message for --chat", cxxopts::value<std::string>(), "TEXT");
+    example::add_chat_template_option(add);
     add("prompt", "a text to continue", cxxopts::value<std::string>(), "TEXT");
     add("max_new_tokens", "at most so many tokens", cxxopts::value<std::int64_t>()->default_value("256"), "N");
     add("do_sample", "draw tokens; otherwise the most probable is taken",

@@ -96,7 +96,8 @@ static void show(const example::Arguments& args) {
   const auto n_layers = args.get<std::int64_t>("layers", 1, 1000);
   const auto model = example::load_model(args);
   const auto prompt = args.has("prompt") ? model->tokenizer().encode(args.get<std::string>("prompt"))
-                                         : example::chat_prompt(model->tokenizer(), {{"user", copy_task}});
+                                         : example::chat_prompt(vitrine::ChatTemplate(model->tokenizer()),
+                                                                model->tokenizer(), {{"user", copy_task}});
   std::shared_ptr<vitrine::Drafter> drafter = vitrine::prompt_lookup();
   if (draft == "layers")
     drafter = draft_model(vitrine::Model::load(args.model(), {.n_layers = n_layers}), args.threads());

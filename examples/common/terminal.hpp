@@ -100,6 +100,21 @@ inline std::string visible(std::string_view text) {
   return out + "\"";
 }
 
+// A model's text for a terminal: control characters, which might command it, become their pictures.
+inline std::string harmless(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte == 0x7f)
+      out += "␡";
+    else if (byte < 0x20 && c != '\n' && c != '\t')
+      out += {char(0xe2), char(0x90), char(0x80 + byte)};
+    else
+      out += c;
+  }
+  return out;
+}
+
 // Text broken between words to lines of the terminal's width.
 inline void print_wrapped(std::string_view text, std::string_view indent = "") {
   const int width = columns() - text_width(indent);

@@ -18,6 +18,7 @@ import unittest
 from pathlib import Path
 
 from cache_cases import Quantized_cache, Sliding_window
+from chat_cases import Chat, Rag_budget
 from engine_cases import Batching, Speculative
 from harness import DATA, PROGRAM, TINY, Common, instead, run
 from kv_memory_cases import Kv_memory

@@ -9,11 +9,12 @@ from pathlib import Path
 
 PROGRAM, DATA = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 TINY = DATA / "tiny" / "llama_gqa" / "model-f32.gguf"
+SAID = {"chat": "Hello\n/stats\n/quit\n"}.get(PROGRAM.name, "")  # on standard input, where a test has nothing else
 
 
-def run(*arguments, environment=None, code=0):
+def run(*arguments, environment=None, code=0, said=SAID):
     result = subprocess.run([str(PROGRAM), *map(str, arguments)], capture_output=True, text=True, encoding="utf-8",
-                            env={**os.environ, **(environment or {})}, timeout=300)
+                            input=said, env={**os.environ, **(environment or {})}, timeout=300)
     assert result.returncode == code, f"{arguments}: exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
     return result
 
@@ -30,12 +31,13 @@ def instead(arguments, *others):
     return [*kept, *others]
 
 
-def run_on_terminal(*arguments, environment=None):
+def run_on_terminal(*arguments, environment=None, said=SAID):
     """The program's output on a pseudo-terminal."""
     main, side = pty.openpty()
     process = subprocess.Popen([str(PROGRAM), *map(str, arguments)], stdin=side, stdout=side, stderr=side,
                                env={**os.environ, "TERM": "xterm", **(environment or {})}, close_fds=True)
     os.close(side)
+    os.write(main, said.encode())
     output = b""
     while True:
         try:
@@ -127,8 +129,8 @@ class Common:
     def test_full_disk(self):
         for arguments in (["--help"], self.arguments, [*self.arguments, "--json"]):
             with open("/dev/full", "w") as full:
-                result = subprocess.run([str(PROGRAM), *map(str, arguments)], stdout=full, stderr=subprocess.PIPE,
-                                        text=True, timeout=300)
+                result = subprocess.run([str(PROGRAM), *map(str, arguments)], input=SAID, stdout=full,
+                                        stderr=subprocess.PIPE, text=True, timeout=300)
             self.assertEqual(result.returncode, 1, arguments)
             self.assertEqual(result.stderr, f"{PROGRAM.name}: cannot write to standard output\n", arguments)
 
