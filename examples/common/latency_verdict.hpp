@@ -59,10 +59,11 @@ struct LatencyVerdict {
             {"mean_prefill_ms", prefill}};
   }
   std::string svg_of_start() const {
-    return scatter("Until the first token", "input tokens", "TTFT, ms", in, ttft, start);
+    return scatter("Until the first token, and its line of least squares", "input tokens", "TTFT, ms", in, ttft, start);
   }
   std::string svg_of_total() const {
-    return scatter("The whole answer", "output tokens", "total latency, ms", out, total, stream);
+    return scatter(vitrine::concat("The whole answer; line: mean start, ", fixed(stream.slope, 2), " ms per token"),
+                   "output tokens", "total latency, ms", out, total, stream);
   }
 
   std::vector<double> in, out, ttft, total;

@@ -78,7 +78,7 @@ class Chat(Common, unittest.TestCase):
 
     def test_a_model_without_a_template(self):
         self.assertIn("has no chat template", run("--model", TINY, code=1, said="a").stderr)
-        self.assertIn("cannot read nowhere.jinja",
+        self.assertIn("--chat_template: cannot read nowhere.jinja",
                       run("--model", TINY, "--chat_template", "nowhere.jinja", code=1, said="a").stderr)
 
     def test_a_template_that_refuses(self):

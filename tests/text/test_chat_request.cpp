@@ -141,6 +141,19 @@ TEST_CASE("no more is left out than must be, from many parts too") {
         std::string::npos);
 }
 
+TEST_CASE("what makes no sense is refused") {
+  const Tokenizer tokenizer = bytes_tokenizer();
+  const ChatTemplate chat(tokenizer, source);
+  ChatRequest request = full();
+  request.budget.history = -1;
+  CHECK(error_of([&] { build_request(chat, tokenizer, request); }) == "budget: expected at least 0 tokens, got -1");
+  request = full();
+  request.history = jinja::Value("no list");
+  CHECK(error_of([&] { build_request(chat, tokenizer, request); }) == "history: expected a list of messages");
+  request.history = jinja::Value::list({jinja::Value("no message")});
+  CHECK(error_of([&] { build_request(chat, tokenizer, request); }).find("message 1: expected an object") == 0);
+}
+
 TEST_CASE("what a template does not show is listed") {
   const Tokenizer tokenizer = bytes_tokenizer();
   ChatRequest request = full();

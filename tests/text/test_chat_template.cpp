@@ -157,6 +157,21 @@ TEST_CASE("a template among several is chosen by name, or by the tools") {
   CHECK(chat.names() == std::vector<std::string>{"tool_use", "rag"});
 }
 
+TEST_CASE("a prompt says whether the day is in it") {
+  const ChatTemplate dated("{{ strftime_now('%d %b %Y') if strftime_now is defined else 'today' }}", {});
+  jinja::RenderOptions options;
+  std::tm day{};
+  day.tm_mday = 26, day.tm_mon = 6, day.tm_year = 124;
+  options.clock = [&] { return day; };
+  const auto prompt = dated.render({.messages = chat_messages({})}, options);
+  CHECK(prompt.text == "26 Jul 2024");
+  CHECK(prompt.uses_clock);
+  options.clock = {};
+  const auto undated = dated.render({.messages = chat_messages({})}, options);
+  CHECK(undated.text == "today");
+  CHECK_FALSE(undated.uses_clock);
+}
+
 TEST_CASE("messages that are none, and refusals, are said") {
   const ChatTemplate chat(file("gemma"), {{"bos_token", "<bos>"}});
   CHECK(error_of([&] { chat.render({.messages = Value("x")}); }) == "messages: expected a list");

@@ -195,6 +195,10 @@ VITRINE_INLINE BuiltRequest build_request(const ChatTemplate& chat, const Tokeni
   using namespace request_detail;
   check(!request.documents_by_template || request.documents.empty() || chat.mentions("documents"),
         ErrorKind::unsupported, "documents_by_template: the model's chat template shows no documents");
+  const TokenBudget& budget = request.budget;
+  for (const auto most :
+       {budget.total, budget.system, budget.history, budget.documents, budget.tool_results, budget.question})
+    check(most >= 0, ErrorKind::bad_argument, "budget: expected at least 0 tokens, got ", most);
   const auto turns = turns_of(items_of(request.history, "history"));
   const std::size_t all_documents = request.documents.size(), all_turns = turns.size() - 1;
   std::size_t documents = 0, oldest = 0;  // so many documents and turns are left out
@@ -231,7 +235,7 @@ VITRINE_INLINE BuiltRequest build_request(const ChatTemplate& chat, const Tokeni
     last.built.parts.push_back({part, last.of_part[i], last.budget(part)});
     fits &= last.fits(part);
   }
-  if (!fits) refuse(last, request.budget);
+  if (!fits) refuse(last, budget);
   auto& changes = last.built.changes;
   for (std::size_t i = all_documents; i > all_documents - documents; --i)
     changes.push_back({RequestChange::Kind::dropped, RequestPart::documents, i - 1, whole->of_document[i - 1]});
