@@ -271,7 +271,10 @@ class Generate(Common, unittest.TestCase):
         self.assertIn("0 out (cancelled)", text)
         self.assertNotIn(self.closing, text)  # there are no times to compare
 
-    def test_no_chat_template(self):
+    def test_chat_template(self):
+        chatml = ("--chat_template", DATA / "templates" / "chatml.jinja")
+        self.assertIn('"text"', run("--model", TINY, "--chat", "a", *chatml, "--max_new_tokens", "2", "--json").stdout)
+        self.refused("--model", TINY, "--prompt", "a", *chatml, expected="--chat_template: expected with --chat")
         self.assertIn("has no chat template", run("--model", TINY, "--chat", "hello", code=1).stderr)
 
 
