@@ -1,13 +1,15 @@
 // The choice of a token, with Google Benchmark: chains x instruction set, over a vocabulary of Gemma's size.
 //
-//   greedy/avx2                    the largest logit
-//   top_k_top_p_temperature/avx2   temperature 0.8 -> top_k 40 -> top_p 0.95
+//   greedy/avx2                           the largest logit
+//   greedy/avx2/maxima                    the same, with the maxima of blocks that come from a model's head
+//   top_k_top_p_temperature/avx2[/maxima] temperature 0.8 -> top_k 40 -> top_p 0.95
 //   ...
 //
 // Logits are normal with a deviation of 3, as a sum of uniform numbers, another row for each token. One thread. Options
 // are Google Benchmark's; take the minimum of --benchmark_repetitions=20 where other programs run.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -24,14 +26,20 @@ namespace {
 
 constexpr std::int64_t n_vocab = 262144, n_rows = 4;
 
-std::vector<float> any_logits(std::int64_t row) {
-  std::vector<float> logits;
-  for (std::int64_t i = 0; i < n_vocab; ++i) {
-    double sum = 0;
-    for (std::uint64_t k = 0; k < 4; ++k) sum += random_uniform(std::uint64_t(row), std::uint64_t(i), k) - 0.5;
-    logits.push_back(float(sum * 5.2));
+LogitRows any_logits() {
+  LogitRows rows(n_rows, n_vocab);
+  const auto [values, block_max] = rows.view();
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    for (std::int64_t i = 0; i < n_vocab; ++i) {
+      double sum = 0;
+      for (std::uint64_t k = 0; k < 4; ++k) sum += random_uniform(std::uint64_t(row), std::uint64_t(i), k) - 0.5;
+      values(row, i) = float(sum * 5.2);
+    }
+    for (std::int64_t b = 0; b < block_max.size(1); ++b)
+      block_max(row, b) =
+          *std::max_element(&values(row, b * Logits::block), &values(row, b * Logits::block) + Logits::block);
   }
-  return logits;
+  return rows;
 }
 
 const std::vector<std::pair<const char*, SamplingOptions>> chains = {
@@ -47,18 +55,17 @@ const std::vector<std::pair<const char*, SamplingOptions>> chains = {
     {"mirostat", {.mirostat_tau = 5, .seed = 1}},
 };
 
-void run(benchmark::State& state, const SamplingOptions& options, Isa isa) {
-  static const std::vector<std::vector<float>> rows = [] {
-    std::vector<std::vector<float>> all;
-    for (std::int64_t row = 0; row < n_rows; ++row) all.push_back(any_logits(row));
-    return all;
-  }();
+void run(benchmark::State& state, const SamplingOptions& options, Isa isa, bool with_maxima) {
+  static_assert(n_vocab % Logits::block == 0);
+  static const LogitRows rows = any_logits();
   std::vector<Token> history;
   for (Token i = 0; i < 1000; ++i) history.push_back(i * 7919 % 5000);
   Sampler sampler(options, n_vocab, kernels(isa));
   std::int64_t position = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(sampler.sample(rows[std::size_t(position % n_rows)], history, position));
+    const Logits row = rows.row(position % n_rows);
+    benchmark::DoNotOptimize(
+        sampler.sample(with_maxima ? row : Logits(std::span<const float>(row)), history, position));
     ++position;
   }
 }
@@ -68,10 +75,11 @@ void run(benchmark::State& state, const SamplingOptions& options, Isa isa) {
 int main(int argc, char** argv) {
   for (const Isa isa : available_isas())
     for (const auto& [name, options] : chains)
-      benchmark::RegisterBenchmark(concat(name, '/', isa_name(isa)).c_str(), [&options = options,
-                                                                              isa](benchmark::State& state) {
-        run(state, options, isa);
-      })->Unit(benchmark::kMicrosecond);
+      for (const bool with_maxima : {false, true})
+        benchmark::RegisterBenchmark(
+            concat(name, '/', isa_name(isa), with_maxima ? "/maxima" : "").c_str(),
+            [&options = options, isa, with_maxima](benchmark::State& state) { run(state, options, isa, with_maxima); })
+            ->Unit(benchmark::kMicrosecond);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

@@ -20,6 +20,7 @@
 #include "vitrine/engine/speculation.hpp"
 #include "vitrine/engine/timings.hpp"
 #include "vitrine/model/architecture.hpp"
+#include "vitrine/ops/logits.hpp"
 #include "vitrine/sample/sampler.hpp"
 #include "vitrine/simd/dispatch.hpp"
 #include "vitrine/text/chat_request.hpp"

@@ -9,7 +9,7 @@ namespace {
 
 struct Seen {
   std::vector<Token> tokens;
-  Logits logits;
+  std::vector<float> logits;
 };
 
 Seen see(const Model& model) {

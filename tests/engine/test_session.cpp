@@ -215,6 +215,36 @@ TEST_CASE("NaN in the weights is a named failure, not a token") {
   CHECK(session.length() == 0);
 }
 
+TEST_CASE("logits come with the largest of each 64, from every kind of head, pass and number of threads") {
+  std::vector<std::string> files = {"quantmodel/llama256/model-Q4_0.gguf", "quantmodel/llama256/model-Q4_1.gguf",
+                                    "quantmodel/llama256/model-Q4_K_M.gguf"};
+  for (const auto& folder : support::tiny_folders()) {
+    const bool is_gguf = fs::exists(data("tiny/" + folder + "/model-f32.gguf"));
+    files.push_back("tiny/" + folder + (is_gguf ? "/model-f32.gguf" : ""));
+  }
+  for (const auto& file : files)
+    for (const int n_threads : {1, 3}) {
+      INFO(file << ", " << n_threads << " threads");
+      Session session(model(data(file)), {.n_threads = n_threads, .crowding = Crowding::ignore});
+      std::int64_t n_rows = 0;
+      const auto look = [&](const vitrine::Logits& logits) {
+        const auto maxima = logits.block_max();
+        REQUIRE(std::int64_t(maxima.size()) == vitrine::Logits::n_blocks(session.model().config().n_vocab));
+        for (std::size_t i = 0; i < logits.size(); i += 64) {
+          const auto end = (std::min)(logits.size(), i + 64);
+          REQUIRE(maxima[i / 64] == *std::max_element(logits.begin() + i, logits.begin() + end));
+        }
+        ++n_rows;
+      };
+      look(session.prefill(some_tokens(20)));
+      look(session.decode(7));
+      look(session.decode(5, std::vector<Token>{6, 8}));
+      look(session.decode(6));
+      session.prefill_logits(some_tokens(20), [&](std::int64_t, const vitrine::Logits& logits) { look(logits); });
+      CHECK(n_rows == 24);
+    }
+}
+
 TEST_CASE("sessions move, and two of them share a model from two threads") {
   const auto prompt = some_tokens(25);
   const auto expected = run(tiny(), prompt, 10, {.n_threads = 1});

@@ -1,6 +1,8 @@
 // Linear layers: every weight type, instruction set, number of tokens, panel range and number of threads gives the bits
 // of the definition.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <limits>
 
 #include "linear_oracle.hpp"
@@ -146,6 +148,56 @@ TEST_CASE("bias and residual are added after the product, in that order") {
   }
 }
 
+namespace {
+
+// The largest of each 64 of a row, or NaN where one is not finite: what block_max is to hold.
+std::vector<float> maxima_of(const float* row, std::int64_t n) {
+  std::vector<float> maxima;
+  for (std::int64_t begin = 0; begin < n; begin += 64) {
+    const std::int64_t end = (std::min)(n, begin + 64);
+    const bool finite = std::all_of(row + begin, row + end, [](float y) { return std::isfinite(y); });
+    maxima.push_back(finite ? *std::max_element(row + begin, row + end) : std::numeric_limits<float>::quiet_NaN());
+  }
+  return maxima;
+}
+
+bool same_or_both_nan(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+}  // namespace
+
+TEST_CASE("the maxima of blocks are those of the results, which they change no bit of") {
+  for (const DType type : all_types)
+    for (const std::int64_t n_rows : {1, 64, 65, 333}) {
+      const std::int64_t block = dtype_info(type).block_len, n_blocks = (n_rows + 63) / 64;
+      const Case c = make_case(type, n_rows, block == 1 ? 33 : block, 19, false);
+      // Results that are not finite, in some blocks: by a bias at one row.
+      std::vector<float> bias(std::size_t(n_rows), -0.0f);
+      for (const float bad : {0.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                              -std::numeric_limits<float>::infinity()}) {
+        const std::int64_t bad_row = n_rows * 2 / 3;
+        bias[std::size_t(bad_row)] = bad;
+        for (const Isa isa : available_isas())
+          for (const std::int64_t n_tokens : {1, 19})
+            for (const int n_threads : {1, 3}) {
+              CAPTURE(dtype_info(type).name, isa_name(isa), n_rows, n_tokens, n_threads, bad);
+              std::vector<float> room(std::size_t(n_tokens * (n_blocks + 1)), -77.0f);
+              LinearOptions options;
+              options.bias = bad == 0.0f ? nullptr : bias.data();
+              options.block_max = {room.data(), {n_tokens, n_blocks}, {n_blocks + 1, 1}};
+              const auto y = run(c, isa, n_tokens, n_threads, options);
+              if (bad == 0.0f) REQUIRE(equals_wanted(c, y));
+              for (std::int64_t t = 0; t < n_tokens; ++t) {
+                REQUIRE(std::isfinite(y[std::size_t(t * n_rows + bad_row)]) == (bad == 0.0f));
+                const auto wanted = maxima_of(y.data() + t * n_rows, n_rows);
+                for (std::int64_t b = 0; b < n_blocks; ++b)
+                  REQUIRE(same_or_both_nan(room[std::size_t(t * (n_blocks + 1) + b)], wanted[std::size_t(b)]));
+                REQUIRE(room[std::size_t(t * (n_blocks + 1) + n_blocks)] == -77.0f);
+              }
+            }
+      }
+    }
+}
+
 TEST_CASE("any range of panels computes its own rows and no others") {
   for (const DType type : all_types) {
     const Case c = make_case(type, 16 * 11 - 3, dtype_info(type).block_len == 1 ? 33 : 256, 3, false);
@@ -220,4 +272,7 @@ TEST_CASE("shapes that do not fit are refused by name") {
   CHECK_THROWS_AS(linear(worker, kernels(), other, input, TensorView<float, 2>(y.data(), {2, 20})), Error);
   CHECK_THROWS_AS(linear(worker, kernels(), c.w, input, TensorView<float, 2>(y.data(), {3, 20})), Error);
   CHECK_NOTHROW(linear(worker, kernels(), c.w, input, TensorView<float, 2>(y.data(), {2, 20})));
+  LinearOptions two_blocks;
+  two_blocks.block_max = {y.data(), {2, 2}};
+  CHECK_THROWS_AS(linear(worker, kernels(), c.w, input, TensorView<float, 2>(y.data(), {2, 20}), two_blocks), Error);
 }

@@ -57,7 +57,7 @@ const auto go_on = [](const GeneratedToken&) { return true; };
 struct Outcome {
   GenerateResult result;
   std::int64_t length;
-  Logits next;  // of a token that follows: the session goes on from where it should
+  std::vector<float> next;  // of a token that follows: the session goes on from where it should
 };
 
 Outcome outcome(const std::vector<Token>& prompt, const GenerateOptions& options, SessionOptions of_session = {}) {

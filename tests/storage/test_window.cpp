@@ -63,7 +63,7 @@ TEST_CASE("window and sinks: what a session sees, and what it does not", "[contr
   CHECK_FALSE(same_bits(sinks, window));
   CHECK_FALSE(same_bits(sinks, all));
   CHECK(same_bits(all, last(301, 0)));  // as long as the text
-  const auto largest = [](const Logits& a, const Logits& b) {
+  const auto largest = [](const std::vector<float>& a, const std::vector<float>& b) {
     float result = 0;
     for (std::size_t i = 0; i < a.size(); ++i) result = std::max(result, std::abs(a[i] - b[i]));
     return result;

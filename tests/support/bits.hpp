@@ -12,9 +12,7 @@
 
 namespace support {
 
-using Logits = std::vector<float>;
-
-inline Logits copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
+inline std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
 
 inline bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
@@ -22,8 +20,8 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
 
 // Logits after the prompt and after each of n_steps tokens of greedy decoding.
 struct Run {
-  std::vector<Token> tokens;   // [n_steps], chosen greedily
-  std::vector<Logits> logits;  // [n_steps + 1]
+  std::vector<Token> tokens;               // [n_steps], chosen greedily
+  std::vector<std::vector<float>> logits;  // [n_steps + 1]
   // What ran, for tests to show that two sides did take different ways:
   std::string isa;
   int n_threads = 0;

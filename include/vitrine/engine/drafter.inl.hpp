@@ -97,7 +97,7 @@ class DraftModel final : public Drafter {
   double cost() const override { return cost_; }
 
  private:
-  Token draw(std::span<const float> logits, std::int64_t i) {
+  Token draw(const Logits& logits, std::int64_t i) {
     if (!with_distributions_) return sampler_->sample(logits, session_.tokens(), session_.length());
     const auto explained = sampler_->explain(logits, session_.tokens(), session_.length());
     auto& distribution = distributions_[std::size_t(i)];

@@ -13,7 +13,7 @@
 #include "vitrine/engine/engine_sequence.hpp"
 #include "vitrine/engine/engine_totals.hpp"
 #include "vitrine/engine/pool_room.hpp"
-#include "vitrine/ops/elementwise.hpp"
+#include "vitrine/ops/logits.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -61,8 +61,8 @@ struct Engine::Impl {
   engine_detail::PoolRoom room;
   Team team;
   PassScratch scratch;
-  Tensor<float, 2> logits;  // [most rows of a step, n_vocab]
-  Sequences sequences;      // running and waiting
+  LogitRows logits;     // as many as a step may want
+  Sequences sequences;  // running and waiting
   std::vector<Token> step_tokens;
   std::vector<SequenceSlice> slices;
   std::vector<std::int64_t> logit_rows;
@@ -88,13 +88,13 @@ struct Engine::Impl {
         room(pool),
         team(options.n_threads, options.crowding),
         scratch(model->transformer().make_scratch(options.scheduler.step_tokens, options.n_context, options.n_threads)),
-        logits({(std::min)(16 * options.scheduler.max_running, options.scheduler.step_tokens), model->config().n_vocab},
+        logits((std::min)(16 * options.scheduler.max_running, options.scheduler.step_tokens), model->config().n_vocab,
                false) {
     const auto most = std::size_t(options.scheduler.max_running);
     scheduler.reserve(most + std::size_t(options.max_queued));
     step_tokens.reserve(std::size_t(options.scheduler.step_tokens));
     slices.reserve(most);
-    logit_rows.reserve(std::size_t(logits.shape()[0]));
+    logit_rows.reserve(std::size_t(logits.n_rows()));
     drawing.reserve(most);
   }
   ~Impl() {
@@ -216,8 +216,7 @@ struct Engine::Impl {
     const auto n = std::int64_t(drawing.size());
     const auto draw = [&](std::int64_t begin, std::int64_t end) {
       for (auto i = begin; i < end; ++i)
-        if (auto& sequence = *drawing[std::size_t(i)]; !sequence.error)
-          sequence.draw(kernels, std::as_const(logits).view());
+        if (auto& sequence = *drawing[std::size_t(i)]; !sequence.error) sequence.draw(kernels, logits);
     };
     if (n <= 1) return draw(0, n);
     team.run([&](Worker& worker) { worker.for_chunks(n, 1, draw); });

@@ -17,7 +17,7 @@
 #include "vitrine/engine/scheduler.hpp"
 #include "vitrine/engine/speculation.hpp"
 #include "vitrine/engine/stop_rules.hpp"
-#include "vitrine/ops/elementwise.hpp"
+#include "vitrine/ops/logits.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -80,13 +80,13 @@ struct EngineSequence : Sequence {
 
   // The tokens that this step gives, from its rows of logits: one, and one more for each guess that was right. They
   // come to the request by add_token().
-  void draw(const KernelTable& kernels, TensorView<const float, 2> logits) {
+  void draw(const KernelTable& kernels, const LogitRows& logits) {
     log_probabilities.clear();
     try {
       for (std::int64_t i = 0; i < n_logit_rows; ++i) {
         const auto row = logits.row(first_logit_row + i);
         const auto position = std::int64_t(tokens.size());
-        check(find_peak(kernels, row).all_finite, ErrorKind::numeric_failure, "the logits at position ", position - 1,
+        check(all_finite(kernels, row), ErrorKind::numeric_failure, "the logits at position ", position - 1,
               " hold NaN or infinity");
         const auto id = sampler->sample(row, tokens, position);
         drawn.push_back(id);

@@ -92,8 +92,8 @@ class Generation {
 
  private:
   const GeneratedToken* step();
-  std::span<const float> advance();
-  std::span<const float> prefill();
+  Logits advance();
+  Logits prefill();
   const GeneratedToken* finish(FinishReason reason);
   void fail(std::int64_t length);
 

@@ -52,7 +52,7 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
 }
 
 // The logits that the next token is drawn from.
-VITRINE_INLINE std::span<const float> Generation::advance() {
+VITRINE_INLINE Logits Generation::advance() {
   if (const auto n = std::int64_t(result_.tokens.size()); n > 0) {
     const Token last = result_.tokens.back();
     if (!speculation_) return session_->decode(last, options_.stop);
@@ -65,7 +65,7 @@ VITRINE_INLINE std::span<const float> Generation::advance() {
   return logits;
 }
 
-VITRINE_INLINE std::span<const float> Generation::prefill() {
+VITRINE_INLINE Logits Generation::prefill() {
   const Progress progress = [this](const ProgressEvent& event) {
     if (options_.progress) options_.progress(event);
     if (event.done < event.total && rules_.is_time_over(watch_.seconds())) throw generate_detail::TimeIsOver();
@@ -74,7 +74,7 @@ VITRINE_INLINE std::span<const float> Generation::prefill() {
   const auto n_before = session_->length();
   Candidates candidates(session_->model().config().n_vocab);
   auto& all = result_.prompt_log_probabilities;
-  const auto see = [&](std::int64_t position, std::span<const float> logits) {
+  const auto see = [&](std::int64_t position, const Logits& logits) {
     const auto next = std::size_t(position - n_before + 1);
     if (next == prompt_.size()) {
       last_of_prompt_.assign(logits.begin(), logits.end());

@@ -66,7 +66,7 @@ VITRINE_INLINE MemoryPlan plan(const ModelConfig& config, const SessionOptions& 
   result.kv = n * kv;
   result.tables = n * tables;
   result.tokens = n * std::size_t(options.n_context) * sizeof(Token);
-  result.logits = n * std::size_t(config.n_vocab) * sizeof(float);
+  result.logits = n * LogitRows::row_bytes(config.n_vocab);
   const CountedBytes count;
   const auto scratch =
       Transformer::make_scratch(config, options.chunk, options.n_context, options.n_threads, options.limit());

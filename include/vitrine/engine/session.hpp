@@ -1,8 +1,8 @@
 // One conversation with a model: the tokens so far, their KV cache, the scratch memory and the threads.
 //
 //   Session session(model, {.n_context = 2048});
-//   std::span<const float> logits = session.prefill(prompt);   // all positions of a chunk through each layer together
-//   logits = session.decode(next);                             // one more token
+//   Logits logits = session.prefill(prompt);   // all positions of a chunk through each layer together
+//   logits = session.decode(next);             // one more token
 //
 // A session is used by one thread at a time and may be moved (calls on what it was moved from are Error::bad_argument);
 // any number of sessions may share a model. The logits it gives are bit-identical for any chunk size, number of threads
@@ -29,6 +29,7 @@
 #include "vitrine/engine/model.hpp"
 #include "vitrine/engine/prefix_cache.hpp"
 #include "vitrine/engine/session_options.hpp"
+#include "vitrine/ops/logits.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -43,20 +44,19 @@ class Session {
 
   // Appends tokens [n] and returns the logits [n_vocab] of the last one, valid until the next call. Throws Error:
   // bad_argument (no tokens, an id outside the vocabulary), context_full, cancelled, numeric_failure.
-  std::span<const float> prefill(std::span<const Token> tokens, const std::stop_token& stop = {},
-                                 const Progress& progress = {});
+  Logits prefill(std::span<const Token> tokens, const std::stop_token& stop = {}, const Progress& progress = {});
   // The same for one token; allocates nothing.
-  std::span<const float> decode(Token token, const std::stop_token& stop = {});
+  Logits decode(Token token, const std::stop_token& stop = {});
   // The same with guesses of the tokens that will follow, of which up to 15 are computed in the same pass: as long as
   // the next calls of decode() give these, they return at once. What they return has the bits that it has without
   // guesses, and guesses are no part of the sequence. The first call with some allocates the room for their logits.
-  std::span<const float> decode(Token token, std::span<const Token> guesses, const std::stop_token& stop = {});
+  Logits decode(Token token, std::span<const Token> guesses, const std::stop_token& stop = {});
   std::int64_t n_ahead() const;  // guesses that still stand
 
   // Appends tokens and shows the logits of every one of them: see(position, logits [n_vocab]), positions ascending. May
   // end as prefill may; bad_argument also for an empty `see`, out_of_memory for the room of its logits. What `see`
   // throws ends the call.
-  using LogitsObserver = std::function<void(std::int64_t, std::span<const float>)>;
+  using LogitsObserver = std::function<void(std::int64_t, const Logits&)>;
   void prefill_logits(std::span<const Token> tokens, const LogitsObserver& see, const std::stop_token& stop = {},
                       const Progress& progress = {});
 

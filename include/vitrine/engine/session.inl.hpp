@@ -22,24 +22,21 @@ VITRINE_INLINE Session::Session(Session&&) noexcept = default;
 VITRINE_INLINE Session& Session::operator=(Session&&) noexcept = default;
 VITRINE_INLINE Session::Impl& Session::impl() const { return owned(impl_.get(), "session"); }
 
-VITRINE_INLINE std::span<const float> Session::prefill(std::span<const Token> more, const std::stop_token& stop,
-                                                       const Progress& progress) {
+VITRINE_INLINE Logits Session::prefill(std::span<const Token> more, const std::stop_token& stop,
+                                       const Progress& progress) {
   const session_detail::InUse in_use(impl().in_use);
   impl().check_new(more);
   impl().forget_guesses();
   return impl().last_logits(more, 1, stop, progress);
 }
 
-VITRINE_INLINE std::span<const float> Session::decode(Token token, const std::stop_token& stop) {
-  return decode(token, {}, stop);
-}
+VITRINE_INLINE Logits Session::decode(Token token, const std::stop_token& stop) { return decode(token, {}, stop); }
 
-VITRINE_INLINE std::span<const float> Session::decode(Token token, std::span<const Token> guesses,
-                                                      const std::stop_token& stop) {
+VITRINE_INLINE Logits Session::decode(Token token, std::span<const Token> guesses, const std::stop_token& stop) {
   const session_detail::InUse in_use(impl().in_use);
   auto& self = impl();
   self.check_new({&token, 1});
-  if (self.follow(token)) return std::as_const(self.logits).view().row(std::int64_t(self.n_followed));
+  if (self.follow(token)) return self.logits.row(std::int64_t(self.n_followed));
   self.forget_guesses();
   const auto room = (std::min)({session_detail::max_logit_rows, self.options.chunk, context() - length()}) - 1;
   const bool can_guess = self.options.use_cache && self.cache.length() == length();
@@ -72,7 +69,7 @@ VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const L
     const auto pos0 = self.cache.length() - n;
     for (std::int64_t i = 0; i < n; ++i) {
       self.check_row(i, pos0 + i);
-      if (pos0 + i >= first_new) see(pos0 + i, std::as_const(self.logits).view().row(i));
+      if (pos0 + i >= first_new) see(pos0 + i, self.logits.row(i));
     }
   });
 }

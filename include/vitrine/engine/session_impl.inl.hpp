@@ -12,7 +12,7 @@
 #include "vitrine/engine/memory_plan.hpp"
 #include "vitrine/engine/prefix_cache.hpp"
 #include "vitrine/engine/session.hpp"
-#include "vitrine/ops/elementwise.hpp"
+#include "vitrine/ops/logits.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -88,7 +88,7 @@ struct Session::Impl {
   Team team;
   AnyCache cache;
   PassScratch scratch;
-  Tensor<float, 2> logits;    // [1 or max_logit_rows, n_vocab]
+  LogitRows logits;           // 1 or max_logit_rows
   std::vector<Token> tokens;  // the sequence; its K and V are in the cache, unless use_cache is off
   // Guesses of decode() that still stand: their K and V are in the cache behind `tokens`, the logits after the first
   // i of them in row i.
@@ -109,7 +109,7 @@ struct Session::Impl {
         cache(session_detail::make_cache(model->transformer(), options)),
         scratch(
             model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads, options.limit())),
-        logits({1, model->config().n_vocab}) {
+        logits(1, model->config().n_vocab) {
     tokens.reserve(std::size_t(options.n_context));
     guesses.reserve(session_detail::max_logit_rows);
   }
@@ -123,7 +123,7 @@ struct Session::Impl {
         cache(other.cache.fork()),
         scratch(
             model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads, options.limit())),
-        logits({1, model->config().n_vocab}) {
+        logits(1, model->config().n_vocab) {
     tokens.reserve(std::size_t(options.n_context));
     tokens = other.tokens;
     edited_from = other.edited_from;
@@ -148,13 +148,13 @@ struct Session::Impl {
 
   void reserve_rows(std::int64_t n_rows) {
     const auto n_vocab = model->config().n_vocab;
-    if (logits.shape()[0] >= n_rows) return;
-    const auto make = [&] { return Tensor<float, 2>({n_rows, n_vocab}); };
+    if (logits.n_rows() >= n_rows) return;
+    const auto make = [&] { return LogitRows(n_rows, n_vocab); };
     logits = naming_memory(make, "logits of ", counted(n_rows, "token"));
   }
   void check_row(std::int64_t row, std::int64_t position) const {
-    check(find_peak(kernels, logits.view().row(row)).all_finite, ErrorKind::numeric_failure, "the logits at position ",
-          position, " hold NaN or infinity");
+    check(all_finite(kernels, logits.row(row)), ErrorKind::numeric_failure, "the logits at position ", position,
+          " hold NaN or infinity");
   }
 
   void check_new(std::span<const Token> more) const {
@@ -237,12 +237,12 @@ struct Session::Impl {
   }
 
   // Appends `more` and gives the logits of its first token of which any are wanted.
-  std::span<const float> last_logits(std::span<const Token> more, std::int64_t n_wanted, const std::stop_token& stop,
-                                     const Progress& progress) {
+  Logits last_logits(std::span<const Token> more, std::int64_t n_wanted, const std::stop_token& stop,
+                     const Progress& progress) {
     evaluate(more, options.chunk, n_wanted, stop, progress, [&](std::int64_t n_logits) {
       if (n_logits > 0) check_row(0, std::int64_t(tokens.size()) - n_wanted);
     });
-    return std::as_const(logits).view().row(0);
+    return logits.row(0);
   }
 };
 

@@ -56,9 +56,9 @@ class Speculation {
               const SamplingOptions& sampling, std::int64_t n_prompt);
 
   // Session::decode(token), with guesses when none stand: at most n_more tokens will be drawn after this call.
-  std::span<const float> decode(Session& session, Token token, std::int64_t n_more, const std::stop_token& stop);
+  Logits decode(Session& session, Token token, std::int64_t n_more, const std::stop_token& stop);
   // The token for the next place, from these logits.
-  Token sample(Session& session, Sampler& sampler, std::span<const float> logits);
+  Token sample(Session& session, Sampler& sampler, const Logits& logits);
 
   const SpeculationResult& result() const { return result_; }
 

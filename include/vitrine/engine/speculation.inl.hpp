@@ -66,8 +66,8 @@ VITRINE_INLINE Speculation::Speculation(const SpeculationOptions& options, const
   options_.drafter->begin(target, of_drafter, n_prompt);
 }
 
-VITRINE_INLINE std::span<const float> Speculation::decode(Session& session, Token token, std::int64_t n_more,
-                                                          const std::stop_token& stop) {
+VITRINE_INLINE Logits Speculation::decode(Session& session, Token token, std::int64_t n_more,
+                                          const std::stop_token& stop) {
   if (const auto n_ahead = session.n_ahead(); n_ahead > 0) {
     const bool right = guesses_[std::size_t(n_guesses_ - n_ahead)] == token;
     count_.judged(right);
@@ -101,7 +101,7 @@ VITRINE_INLINE std::span<const float> Speculation::decode(Session& session, Toke
   return logits;
 }
 
-VITRINE_INLINE Token Speculation::sample(Session& session, Sampler& sampler, std::span<const float> logits) {
+VITRINE_INLINE Token Speculation::sample(Session& session, Sampler& sampler, const Logits& logits) {
   const auto position = session.length(), n_ahead = session.n_ahead();
   if (options_.rule == AcceptRule::same_token || n_ahead == 0)
     return sampler.sample(logits, session.tokens(), position);

@@ -30,6 +30,7 @@
 #include "vitrine/model/config.hpp"
 #include "vitrine/model/loader.hpp"
 #include "vitrine/model/weights.hpp"
+#include "vitrine/ops/logits.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -73,13 +74,13 @@ class Transformer {
   // hold nothing of use. `observer` may be null. Throws Error::bad_argument, before anything runs, for a batch that
   // contradicts itself, the model or the memory given.
   bool forward(Team& team, const KernelTable& kernels, const Batch& batch, PassScratch& scratch,
-               TensorView<float, 2> logits, const TraceObserver* observer, const std::stop_token& stop) const;
+               const LogitsView& logits, const TraceObserver* observer, const std::stop_token& stop) const;
 
  private:
-  void check_batch(const Batch& batch, const PassScratch& scratch, TensorView<float, 2> logits, int n_threads) const;
+  void check_batch(const Batch& batch, const PassScratch& scratch, const LogitsView& logits, int n_threads) const;
   static BlockShape block_shape(const ModelConfig& config, const LayerConfig& layer);
   void embed(const Pass& pass, const Batch& batch) const;
-  void head(const Pass& pass, const Batch& batch, TensorView<float, 2> logits) const;
+  void head(const Pass& pass, const Batch& batch, const LogitsView& logits) const;
 
   ModelConfig config_;
   ModelWeights weights_;

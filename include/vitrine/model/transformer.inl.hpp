@@ -13,8 +13,8 @@
 VITRINE_NAMESPACE_BEGIN
 
 VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels, const Batch& batch,
-                                         PassScratch& scratch, TensorView<float, 2> logits,
-                                         const TraceObserver* observer, const std::stop_token& stop) const {
+                                         PassScratch& scratch, const LogitsView& logits, const TraceObserver* observer,
+                                         const std::stop_token& stop) const {
   check_batch(batch, scratch, logits, team.n_threads());
   for (const auto& slice : batch.slices)
     for (std::int64_t i = 0; i < slice.n_rows; ++i)
@@ -40,8 +40,8 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
   return !cancel.requested;
 }
 
-VITRINE_INLINE void Transformer::check_batch(const Batch& batch, const PassScratch& scratch,
-                                             TensorView<float, 2> logits, int n_threads) const {
+VITRINE_INLINE void Transformer::check_batch(const Batch& batch, const PassScratch& scratch, const LogitsView& logits,
+                                             int n_threads) const {
   constexpr auto bad = ErrorKind::bad_argument;
   owned(weights_.layers.empty() ? nullptr : this, "transformer");
   const auto n_tokens = std::int64_t(batch.tokens.size());
@@ -65,11 +65,15 @@ VITRINE_INLINE void Transformer::check_batch(const Batch& batch, const PassScrat
     next_row += slice.n_rows;
   }
   check(next_row == n_tokens, bad, "slices: expected to cover ", n_tokens, " tokens, they cover ", next_row);
-  const auto n_logit_rows = std::int64_t(batch.logit_rows.size());
-  check(n_logit_rows <= logits.size(0) && n_logit_rows <= n_tokens &&
-            (n_logit_rows == 0 || logits.size(1) == config_.n_vocab),
-        bad, "logits: expected room for [", n_logit_rows, ", ", config_.n_vocab, "], got [", logits.size(0), ", ",
-        logits.size(1), "]");
+  const auto n_logit_rows = std::int64_t(batch.logit_rows.size()), n_blocks = Logits::n_blocks(config_.n_vocab);
+  const auto& [values, block_max] = logits;
+  check(n_logit_rows <= values.size(0) && n_logit_rows <= n_tokens &&
+            (n_logit_rows == 0 || values.size(1) == config_.n_vocab),
+        bad, "logits: expected room for [", n_logit_rows, ", ", config_.n_vocab, "], got [", values.size(0), ", ",
+        values.size(1), "]");
+  check(!block_max.data() || (block_max.size(0) == values.size(0) && block_max.size(1) == n_blocks), bad,
+        "logits: expected room for maxima [", values.size(0), ", ", n_blocks, "], got [", block_max.size(0), ", ",
+        block_max.size(1), "]");
   for (const auto row : batch.logit_rows)
     check(row >= 0 && row < n_tokens, bad, "logit_rows: expected 0 to ", n_tokens - 1, ", got ", row);
 }
@@ -99,7 +103,7 @@ VITRINE_INLINE void Transformer::embed(const Pass& pass, const Batch& batch) con
 }
 
 // STEP 8/9 head: the wanted rows of the residual stream are normed and compared with every word of the vocabulary.
-VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, TensorView<float, 2> logits) const {
+VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, const LogitsView& logits) const {
   auto &worker = pass.worker, &nearby = pass.nearby;
   const auto n_rows = std::int64_t(batch.logit_rows.size());
   if (n_rows == 0) return;
@@ -114,9 +118,13 @@ VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, Tens
   pass.show("8/9 head", "final_norm", -1, normed, "d_model");
   pass.input.prepare(nearby, pass.kernels, normed, {&weights_.head()});
   nearby.sync();
-  linear(worker, pass.kernels, weights_.head(), pass.input, {logits.data(), {n_rows, config_.n_vocab}});
+  const auto first = [n_rows](TensorView<float, 2> all) -> TensorView<float, 2> {
+    return {all.data(), {n_rows, all.size(1)}, all.strides()};
+  };
+  const auto values = first(logits.values);
+  linear(worker, pass.kernels, weights_.head(), pass.input, values, {.block_max = first(logits.block_max)});
   worker.sync();
-  pass.show("8/9 head", "logits", -1, {logits.data(), {n_rows, config_.n_vocab}}, "n_vocab");
+  pass.show("8/9 head", "logits", -1, values, "n_vocab");
 }
 
 VITRINE_INLINE Transformer::Transformer(LoadedModel loaded)

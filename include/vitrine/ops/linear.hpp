@@ -52,6 +52,8 @@ class LinearInput {
 struct LinearOptions {
   const float* bias = nullptr;  // [n_rows], added to each token's result
   bool add = false;             // y = y + result, as a residual wants it
+  // [n_tokens, ceil(n_rows / 64)] or none: the largest of each 64 results of a token, NaN if one is not finite.
+  TensorView<float, 2> block_max{};
 };
 
 // y[t, r] = sum over k of W[r, k] * x[t, k], then + bias[r], then y + that if options.add. y is [n_tokens, n_rows] with

@@ -12,9 +12,11 @@ namespace linear_op_detail {
 
 // Panels that a thread takes of its share at a time: few enough that the others can help it with the rest and that all
 // end together, enough that a kernel gets going. Kernels for many tokens work on two panels side by side, float kernels
-// on four.
-inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_tokens, int n_threads) {
-  const std::int64_t together = is_float_type(w.type()) ? 4 : n_tokens > 1 ? 2 : 1;
+// on four; a block whose maximum is wanted is one thread's.
+inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_tokens, int n_threads, bool whole_blocks) {
+  constexpr std::int64_t panels_of_block = SamplingKernels::block / panel_rows;
+  static_assert(panels_of_block == 4);
+  const std::int64_t together = is_float_type(w.type()) || whole_blocks ? panels_of_block : n_tokens > 1 ? 2 : 1;
   constexpr std::int64_t bytes = 16 << 10, multiply_adds = 4 << 20;  // of a chunk: some microseconds
   const std::int64_t worthwhile =
       n_tokens > 1 ? multiply_adds / (panel_rows * w.n_cols() * n_tokens) : bytes / std::int64_t(w.panel_bytes());
@@ -115,9 +117,16 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
   job.y_stride = y.strides()[0];
   job.bias = options.bias;
   job.add = options.add;
+  const auto& maxima = options.block_max;
+  const std::int64_t n_maxima = (w.n_rows() + SamplingKernels::block - 1) / SamplingKernels::block;
+  check(!maxima.data() || (maxima.size(0) == x.n_tokens() && maxima.size(1) == n_maxima), ErrorKind::bad_argument,
+        "linear layer: expected maxima [", x.n_tokens(), ", ", n_maxima, "], got [", maxima.size(0), ", ",
+        maxima.size(1), "]");
+  job.block_max = maxima.data();
+  job.block_max_stride = maxima.strides()[0];
   const LinearForms& forms = linear_forms(table.linear, w.type());
   const LinearKernel kernel = forms.best(job.n_tokens);
-  const std::int64_t chunk = panels_per_chunk(w, job.n_tokens, worker.n_threads());
+  const std::int64_t chunk = panels_per_chunk(w, job.n_tokens, worker.n_threads(), job.block_max != nullptr);
   const Worker::Range own = worker.share(w.n_panels(), chunk);
   job.fetch_end = w.panel(own.end);
   if (job.n_tokens == 1 && std::size_t(own.end - own.begin) * job.panel_bytes < worth_helping)

@@ -3,7 +3,9 @@
 // Every step of the chain keeps an interval of that order, nearly always one that begins at the first, so the state is
 // two places and a temperature. A vocabulary has 262,144 entries in Gemma, of which a step looks at a few dozen: the
 // largest m are found without sorting the rest. The m-th largest of the maxima of blocks of 64 logits is a lower bound
-// of the m-th largest logit, hence only blocks whose maximum reaches it are read again.
+// of the m-th largest logit, hence only blocks whose maximum reaches it are read. The maxima come with the logits from
+// the model's head; of logits that have none, they are found by a scan. Steps that change logits renew those of the
+// blocks they touch.
 //
 // Probabilities are weights exp((z_i - z_0) / T) over their sum, z_0 being the first one kept. That sum runs over the
 // interval in order; only while the interval is the whole vocabulary it runs in 16 lanes by id and a tree (design:
@@ -17,6 +19,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/token.hpp"
+#include "vitrine/ops/logits.hpp"
 #include "vitrine/simd/dispatch.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -29,10 +32,14 @@ class Candidates {
   // Starts over with these logits [n_vocab], which must stay alive until the token is chosen. Tokens with logit -inf
   // are no candidates. Throws Error(numeric_failure) for NaN, for two +inf, and when no candidate is left; a single
   // +inf is the only candidate.
-  void reset(std::span<const float> logits);
+  void reset(const Logits& logits);
 
-  // [n_vocab], where steps that change logits write before reset(edited()).
-  std::span<float> edited() { return edited_; }
+  // To change logits: begin_edit() copies those of the last reset() to edited(); who writes there also sets the entry
+  // of the logit's block in changed_blocks(). end_edit() does what reset(edited()) would, and looks at these only.
+  void begin_edit();
+  std::span<float> edited() { return edited_; }                         // [n_vocab]
+  std::span<std::uint8_t> changed_blocks() { return changed_blocks_; }  // [ceil(n_vocab / 64)]
+  void end_edit();
 
   std::int64_t size() const { return end_ - begin_; }
   double temperature() const { return temperature_; }
@@ -71,8 +78,10 @@ class Candidates {
     float logit;
     Token id;
   };
-  static constexpr std::int64_t block = SamplingKernels::block;
+  static constexpr std::int64_t block = Logits::block;
 
+  void begin(const SamplingKernels::Facts& facts);
+  std::int64_t length_of(std::int64_t b) const;  // of block b
   bool whole() const { return begin_ == 0 && end_ == n_admissible_; }
   bool in_lanes() const;  // sums run over the whole vocabulary, by the kernels
   double distance(std::int64_t i) const;
@@ -84,14 +93,16 @@ class Candidates {
 
   const KernelTable* kernels_;
   std::span<const float> logits_;
-  std::vector<float> edited_;             // [n_vocab]
-  std::vector<float> block_max_;          // [ceil(n_vocab / 64)]
-  std::vector<float> block_order_;        // the same, for selecting
-  std::vector<Candidate> sorted_;         // the first n_sorted_ in order
-  std::unique_ptr<Candidate[]> sorting_;  // [n_vocab]
-  std::vector<double> weights_;           // of the first ones kept, at this temperature
-  std::int64_t n_admissible_ = 0;         // logits that are not -inf
-  std::int64_t begin_ = 0, end_ = 0;      // what is kept, as places in the order of all
+  std::span<const float> block_max_;          // [ceil(n_vocab / 64)], as they came with the logits or own_block_max_
+  std::vector<float> own_block_max_;          // the same
+  std::vector<float> block_order_;            // the same, for selecting
+  std::vector<float> edited_;                 // [n_vocab]
+  std::vector<std::uint8_t> changed_blocks_;  // [ceil(n_vocab / 64)]
+  std::vector<Candidate> sorted_;             // the first n_sorted_ in order
+  std::unique_ptr<Candidate[]> sorting_;      // [n_vocab]
+  std::vector<double> weights_;               // of the first ones kept, at this temperature
+  std::int64_t n_admissible_ = 0;             // logits that are not -inf
+  std::int64_t begin_ = 0, end_ = 0;          // what is kept, as places in the order of all
   std::int64_t n_sorted_ = 0, n_weights_ = 0;
   float largest_ = 0;                                   // of all
   float first_ = 0;                                     // logit of the first one kept

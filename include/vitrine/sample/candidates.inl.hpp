@@ -31,35 +31,76 @@ VITRINE_INLINE Candidates::Candidates(std::int64_t n_vocab, const KernelTable& t
   check(n_vocab >= 1 && n_vocab < (1 << 28), ErrorKind::bad_argument, "n_vocab: expected 1 to 2^28 - 1, got ", n_vocab);
   const auto n = std::size_t(n_vocab), n_blocks = (n + std::size_t(block) - 1) / std::size_t(block);
   edited_.resize(n);
-  block_max_.resize(n_blocks);
+  changed_blocks_.resize(n_blocks);
+  own_block_max_.resize(n_blocks);
   block_order_.resize(n_blocks);
   sorted_.reserve(n);
   weights_.reserve(n);
   sorting_ = std::make_unique_for_overwrite<Candidate[]>(n);  // its pages are touched when it is used
 }
 
-VITRINE_INLINE void Candidates::reset(std::span<const float> logits) {
-  using candidates_detail::infinity;
+VITRINE_INLINE void Candidates::reset(const Logits& logits) {
   owned(edited_.empty() ? nullptr : this, "sampler");
   check(logits.size() == edited_.size(), ErrorKind::bad_argument, "logits: expected ", edited_.size(),
         " of them, one per token of the vocabulary, got ", logits.size());
+  const auto n = std::int64_t(logits.size());
   logits_ = logits;
+  block_max_ = logits.block_max();
+  if (!block_max_.empty())
+    if (const Peak peak = find_peak(*kernels_, block_max_); peak.all_finite) return begin({peak.value, 0, n});
+  block_max_ = own_block_max_;
+  begin(kernels_->sampling.scan(logits.data(), n, own_block_max_.data()));
+}
+
+// With the facts about logits_.
+VITRINE_INLINE void Candidates::begin(const SamplingKernels::Facts& facts) {
+  using candidates_detail::infinity;
   begin_ = end_ = n_sorted_ = n_weights_ = 0;  // none, if what follows throws
   temperature_ = 1;
   total_ = 0;
-  const auto n = std::int64_t(logits.size());
-  const auto facts = kernels_->sampling.scan(logits.data(), n, block_max_.data());
   largest_ = facts.largest;
   n_admissible_ = facts.n_admissible;
+  const auto n = logits_.size();
   check(facts.n_nan == 0, ErrorKind::numeric_failure, "logits: ", facts.n_nan, " of ", n, " are NaN");
   check(n_admissible_ > 0, ErrorKind::numeric_failure, "logits: no admissible token, all ", n, " are -inf");
   end_ = n_admissible_;
   first_ = largest_;
   if (largest_ == infinity) {
-    const auto count = std::count(logits.begin(), logits.end(), infinity);
+    const auto count = std::count(logits_.begin(), logits_.end(), infinity);
     check(count == 1, ErrorKind::numeric_failure, "logits: ", count, " of ", n, " are +inf");
     end_ = 1;
   }
+}
+
+VITRINE_INLINE std::int64_t Candidates::length_of(std::int64_t b) const {
+  return (std::min)(block, std::int64_t(logits_.size()) - b * block);
+}
+
+VITRINE_INLINE void Candidates::begin_edit() {
+  std::copy(logits_.begin(), logits_.end(), edited_.begin());
+  std::fill(changed_blocks_.begin(), changed_blocks_.end(), std::uint8_t(0));
+}
+
+VITRINE_INLINE void Candidates::end_edit() {
+  const auto n_blocks = std::int64_t(changed_blocks_.size());
+  if (8 * std::count(changed_blocks_.begin(), changed_blocks_.end(), 1) > n_blocks) return reset(edited_);
+  if (block_max_.data() != own_block_max_.data())
+    std::copy(block_max_.begin(), block_max_.end(), own_block_max_.begin());
+  block_max_ = own_block_max_;
+  SamplingKernels::Facts facts{0, 0, n_admissible_};
+  const auto scan = [&](std::span<const float> logits, std::int64_t b) {
+    return kernels_->sampling.scan(logits.data() + b * block, length_of(b), &own_block_max_[std::size_t(b)]);
+  };
+  for (std::int64_t b = 0; b < n_blocks; ++b) {
+    if (!changed_blocks_[std::size_t(b)]) continue;
+    facts.n_admissible -= scan(logits_, b).n_admissible;
+    const auto now = scan(edited_, b);
+    facts.n_admissible += now.n_admissible;
+    facts.n_nan += now.n_nan;
+  }
+  facts.largest = find_peak(*kernels_, block_max_).value;
+  logits_ = edited_;
+  begin(facts);
 }
 
 // Three stable passes over 11 bits of the key; the candidates come in ascending order of id, so ties stay in it.
@@ -99,7 +140,7 @@ VITRINE_INLINE void Candidates::sort_first(std::int64_t n) {
   const auto n_blocks = std::int64_t(block_max_.size());
   float least = std::numeric_limits<float>::lowest();  // -inf stays out
   if (8 * target < n_blocks) {
-    block_order_ = block_max_;  // same size: nothing is allocated
+    std::copy(block_max_.begin(), block_max_.end(), block_order_.begin());
     const auto nth = block_order_.begin() + (target - 1);
     std::nth_element(block_order_.begin(), nth, block_order_.end(), std::greater<>());
     least = (std::max)(least, *nth);
@@ -107,11 +148,9 @@ VITRINE_INLINE void Candidates::sort_first(std::int64_t n) {
     least = (std::max)(least, bound_by_histogram(target));
   }
   sorted_.clear();
-  const auto n_vocab = std::int64_t(logits_.size());
   for (std::int64_t b = 0; b < n_blocks; ++b) {
     if (block_max_[std::size_t(b)] < least) continue;
-    const std::int64_t end = (std::min)(n_vocab, (b + 1) * block);
-    for (std::int64_t i = b * block; i < end; ++i)
+    for (std::int64_t i = b * block; i < b * block + length_of(b); ++i)
       if (logits_[std::size_t(i)] >= least) sorted_.push_back({logits_[std::size_t(i)], Token(i)});
   }
   constexpr std::size_t many = 4096;
@@ -237,7 +276,7 @@ VITRINE_INLINE void Candidates::keep(std::int64_t begin, std::int64_t end) {
 
 VITRINE_INLINE Token Candidates::best() {
   if (begin_ > 0) return id(0);
-  const auto first_block = std::find(block_max_.begin(), block_max_.end(), largest_) - block_max_.begin();
+  const auto first_block = find_peak(*kernels_, block_max_).id;
   return Token(std::find(logits_.begin() + first_block * block, logits_.end(), largest_) - logits_.begin());
 }
 

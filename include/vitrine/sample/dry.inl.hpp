@@ -58,7 +58,7 @@ VITRINE_INLINE void Dry::apply(LogitEdit& edit) const {
   const auto length_at = [&](std::int64_t k) {
     return (std::min)(std::int64_t(edit.scratch[std::size_t(k)]), longest);
   };
-  for (std::int64_t k = 1; k < n; ++k) edit.logit(backwards(k - 1));  // checks the ids before anything is counted
+  for (std::int64_t k = 1; k < n; ++k) edit.check_id(backwards(k - 1));  // before anything is counted
   for (std::int64_t k = 1; k < n; ++k) {
     auto& most = edit.counts[std::size_t(backwards(k - 1))];
     most = (std::max)(most, std::int32_t(length_at(k)));

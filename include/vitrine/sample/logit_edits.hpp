@@ -27,12 +27,15 @@ struct LogitEdit {
   std::span<float> logits;             // [n_vocab], changed in place
   std::span<const Token> history;      // the sequence so far, the prompt included
   std::int64_t n_prompt;               // how many of the history are the prompt
+  std::span<std::uint8_t> changed;     // [ceil(n_vocab / 64)], set where a logit was changed
   std::span<std::int32_t> counts;      // [n_vocab], all 0 between steps
   std::vector<std::int32_t>& scratch;  // grows with the history
 
   static constexpr float banned = -std::numeric_limits<float>::infinity();
 
   // Throws Error(bad_argument) for an id outside the vocabulary.
+  void check_id(Token token) const;
+  // The same, then the logit, to be changed.
   float& logit(Token token);
   // Throws Error(numeric_failure) naming the step if it takes a finite logit out of the range of float.
   template <class Step>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "vitrine/core/error.hpp"
+#include "vitrine/ops/logits.hpp"
 #include "vitrine/sample/logit_edits.hpp"
 #include "vitrine/sample/sampling_check.hpp"
 
@@ -18,7 +19,7 @@ namespace sampling_detail {
 class TokenCounts {
  public:
   TokenCounts(LogitEdit& edit, std::span<const Token> tokens) : counts_(edit.counts), tokens_(tokens) {
-    for (const Token token : tokens) edit.logit(token);  // all ids are checked before the first is counted
+    for (const Token token : tokens) edit.check_id(token);  // all ids are checked before the first is counted
     for (const Token token : tokens) ++counts_[std::size_t(token)];
   }
   ~TokenCounts() {
@@ -41,9 +42,14 @@ class TokenCounts {
 
 }  // namespace sampling_detail
 
-VITRINE_INLINE float& LogitEdit::logit(Token token) {
+VITRINE_INLINE void LogitEdit::check_id(Token token) const {
   check(token >= 0 && std::size_t(token) < logits.size(), ErrorKind::bad_argument,
         "history: expected token ids from 0 to ", logits.size() - 1, ", got ", token);
+}
+
+VITRINE_INLINE float& LogitEdit::logit(Token token) {
+  check_id(token);
+  changed[std::size_t(token / Logits::block)] = 1;
   return logits[std::size_t(token)];
 }
 
@@ -172,6 +178,7 @@ VITRINE_INLINE void ForcedTokens::apply(LogitEdit& edit) const {
   for (const auto& forced : tokens) {
     if (forced.index != index) continue;
     std::fill(edit.logits.begin(), edit.logits.end(), LogitEdit::banned);
+    std::fill(edit.changed.begin(), edit.changed.end(), std::uint8_t(1));
     edit.logit(forced.id) = 0;  // also if another step had banned it
   }
 }

@@ -67,16 +67,16 @@ class Sampler {
   // The token for place `position` of the sequence. logits: [n_vocab]; history: the tokens before it. Throws
   // Error(numeric_failure) when the logits hold NaN or leave no admissible token, and when a step takes one out of the
   // range of float.
-  Token sample(std::span<const float> logits, std::span<const Token> history, std::int64_t position);
+  Token sample(const Logits& logits, std::span<const Token> history, std::int64_t position);
 
   // What each step does, and what sample() would give for the same arguments; changes nothing. Each stage lists at most
   // max_listed candidates (0: all). Allocates.
-  SamplingExplanation explain(std::span<const float> logits, std::span<const Token> history = {},
-                              std::int64_t position = 0, std::int64_t max_listed = 0);
+  SamplingExplanation explain(const Logits& logits, std::span<const Token> history = {}, std::int64_t position = 0,
+                              std::int64_t max_listed = 0);
 
   // Of a token under the logits that sample() has just seen, with the n_top most probable ones: by the logits as they
   // came, and by what the chain made of them. Allocates.
-  TokenLogProbabilities log_probabilities(std::span<const float> logits, Token token, std::int64_t n_top);
+  TokenLogProbabilities log_probabilities(const Logits& logits, Token token, std::int64_t n_top);
 
   std::uint64_t seed() const { return seed_; }  // the one in use, also when none was given
   const SamplingChain& chain() const { return chain_; }
@@ -88,7 +88,7 @@ class Sampler {
     std::optional<double> draw;
   };
   template <class Watch>
-  Result run(std::span<const float> logits, std::span<const Token> history, std::int64_t position, Watch& watch);
+  Result run(const Logits& logits, std::span<const Token> history, std::int64_t position, Watch& watch);
   void apply(const SamplingStep& step, std::int64_t position);
 
   SamplingChain chain_;

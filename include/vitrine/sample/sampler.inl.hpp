@@ -137,15 +137,15 @@ VITRINE_INLINE void Sampler::apply(const SamplingStep& step, std::int64_t positi
 }
 
 template <class Watch>
-Sampler::Result Sampler::run(std::span<const float> logits, std::span<const Token> history, std::int64_t position,
+Sampler::Result Sampler::run(const Logits& logits, std::span<const Token> history, std::int64_t position,
                              Watch& watch) {
   const parallel_detail::DefaultFloatEnvironment environment;  // a host's flush-to-zero must not choose our tokens
   candidates_.reset(logits);
   if constexpr (Watch::watches) watch.list(candidates_, "logits");
   if (n_edits_ > 0) {
+    candidates_.begin_edit();
     const auto edited = candidates_.edited();
-    std::copy(logits.begin(), logits.end(), edited.begin());
-    LogitEdit edit{edited, history, n_prompt_, counts_, scratch_};
+    LogitEdit edit{edited, history, n_prompt_, candidates_.changed_blocks(), counts_, scratch_};
     for (std::size_t i = 0; i < n_edits_; ++i) {
       if constexpr (Watch::watches) watch.before_edit(edited);
       std::visit(
@@ -159,7 +159,7 @@ Sampler::Result Sampler::run(std::span<const float> logits, std::span<const Toke
         watch.list(candidates_, describe(chain_[i]));
       }
     }
-    candidates_.reset(edited);
+    candidates_.end_edit();
   }
   if constexpr (!Watch::watches) {
     if (greedy_) {
@@ -183,8 +183,7 @@ Sampler::Result Sampler::run(std::span<const float> logits, std::span<const Toke
   return {drawn, draw};
 }
 
-VITRINE_INLINE Token Sampler::sample(std::span<const float> logits, std::span<const Token> history,
-                                     std::int64_t position) {
+VITRINE_INLINE Token Sampler::sample(const Logits& logits, std::span<const Token> history, std::int64_t position) {
   sampler_detail::NoWatch nobody;
   const auto drawn = run(logits, history, position, nobody).drawn;
   if (const auto* mirostat = chain_.empty() ? nullptr : std::get_if<Mirostat>(&chain_.back()))
@@ -192,15 +191,14 @@ VITRINE_INLINE Token Sampler::sample(std::span<const float> logits, std::span<co
   return drawn.id;
 }
 
-VITRINE_INLINE SamplingExplanation Sampler::explain(std::span<const float> logits, std::span<const Token> history,
+VITRINE_INLINE SamplingExplanation Sampler::explain(const Logits& logits, std::span<const Token> history,
                                                     std::int64_t position, std::int64_t max_listed) {
   sampler_detail::Watch watch(max_listed);
   const auto [drawn, draw] = run(logits, history, position, watch);
   return {std::move(watch.stages), drawn.id, drawn.weight, drawn.place, drawn.mass_before, draw};
 }
 
-VITRINE_INLINE TokenLogProbabilities Sampler::log_probabilities(std::span<const float> logits, Token token,
-                                                                std::int64_t n_top) {
+VITRINE_INLINE TokenLogProbabilities Sampler::log_probabilities(const Logits& logits, Token token, std::int64_t n_top) {
   const auto n_vocab = std::int64_t(candidates_.edited().size());
   owned(n_vocab == 0 ? nullptr : this, "sampler");
   check(candidates_.size() > 0, ErrorKind::bad_argument, "log_probabilities: expected after sample(), got it before");

@@ -9,6 +9,7 @@
 
 #include "vitrine/simd/linear_formats.hpp"
 #include "vitrine/simd/linear_kernels.hpp"
+#include "vitrine/simd/sampling_kernels.hpp"
 
 VITRINE_ISA_NAMESPACE_BEGIN
 
@@ -18,7 +19,27 @@ inline constexpr std::int64_t prefetch_bytes = 8192;  // how far ahead of the re
 inline constexpr std::int64_t stretch = 768;          // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;      // tokens between two unpackings of a stretch
 
-// Writes the results of rows 16 panel .. 16 panel + 15 for one token: bias, then the sum with what y holds.
+// The largest of a block's results for one token, which have just been written and are in the first-level cache. Out of
+// line: only the head wants it, and finish() stands in every kernel.
+__attribute__((noinline)) inline void note_largest(const LinearJob& job, std::int64_t block, std::int64_t token) {
+  const std::int64_t row = block * SamplingKernels::block, rest = job.n_rows - row;
+  const std::int64_t n = rest < SamplingKernels::block ? rest : SamplingKernels::block;
+  const float* y = job.y + token * job.y_stride + row;
+  const f32x16 lowest = from_bits(broadcast_i32(std::int32_t(0xff7fffff)));
+  f32x16 largest = lowest,
+         finite = zero();  // a - a is 0, or NaN if a is infinite or NaN, and NaN is never lost in a sum
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const int here = int(n - i);
+    const f32x16 a = here >= 16 ? load(y + i) : select(first_lanes(here), load_part(y + i, here), lowest);
+    largest = max(a, largest);
+    finite = finite + (a - a);
+  }
+  const bool all_finite = mask_bits(equal(finite, zero())) == 0xffff;
+  job.block_max[token * job.block_max_stride + block] = all_finite ? hmax(largest) : __builtin_nanf("");
+}
+
+// Writes the results of rows 16 panel .. 16 panel + 15 for one token: bias, then the sum with what y holds. The panels
+// of a token come in order.
 VITRINE_FORCE_INLINE void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, f32x16 value) {
   const std::int64_t row = panel * panel_rows;
   float* y = job.y + token * job.y_stride + row;
@@ -32,6 +53,9 @@ VITRINE_FORCE_INLINE void finish(const LinearJob& job, std::int64_t panel, std::
     if (job.add) value = load_part(y, n) + value;
     store_part(y, value, n);
   }
+  constexpr std::int64_t panels = SamplingKernels::block / panel_rows;
+  if (job.block_max && ((panel + 1) % panels == 0 || row + panel_rows >= job.n_rows))
+    note_largest(job, panel / panels, token);
 }
 
 // Adds group number `step` of a sum of `n_steps` groups; hands the Partial to `flush` whenever it is full or complete.

@@ -43,6 +43,10 @@ struct LinearJob {
   std::int64_t y_stride = 0;
   const float* bias = nullptr;  // [n_rows] or none
   bool add = false;             // y + result instead of result
+  // [n_tokens][block_max_stride] or none: the largest of each SamplingKernels::block results, NaN if one of them is not
+  // finite. Ranges of panels then begin with such a block, and end with one or with the matrix.
+  float* block_max = nullptr;
+  std::int64_t block_max_stride = 0;
 };
 
 using LinearKernel = void (*)(const LinearJob& job, std::int64_t first_panel, std::int64_t last_panel);
