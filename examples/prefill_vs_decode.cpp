@@ -68,18 +68,18 @@ static void show(const example::Arguments& args) {
   std::vector<Row> rows;
   for (const auto length : lengths) measure(*model, session, length, n_decoded, repetitions, 2, rows);
   for (auto& row : rows) {
-    row.of_peak =
-        (row.cost.integer_ops / peaks.integer.ops_per_second + row.cost.float_ops / peaks.real.ops_per_second) /
-        row.seconds;
+    row.of_peak = peaks.seconds(row.cost.integer_ops, row.cost.float_ops, row.cost.matrix_ops) / row.seconds;
     row.of_bandwidth = row.cost.bytes() / machine.read_bytes_per_second / row.seconds;
   }
 
   if (args.json()) {
-    example::json out = {{"threads", threads},
-                         {"read_bytes_per_second", machine.read_bytes_per_second},
-                         {"read_from_cache", machine.read_from_cache()},
-                         {"integer_ops_per_second", peaks.integer.ops_per_second},
-                         {"float_ops_per_second", peaks.real.ops_per_second}};
+    example::json out = {
+        {"threads", threads},
+        {"read_bytes_per_second", machine.read_bytes_per_second},
+        {"read_from_cache", machine.read_from_cache()},
+        {"integer_ops_per_second", peaks.integer.ops_per_second},
+        {"float_ops_per_second", peaks.real.ops_per_second},
+        {"tile_ops_per_second", peaks.matrix ? example::json(peaks.matrix->ops_per_second) : example::json()}};
     for (const auto& row : rows) {
       const auto n = double(row.n_tokens);
       out["rows"].push_back({{"phase", row.phase},
@@ -98,6 +98,7 @@ static void show(const example::Arguments& args) {
   example::print_wrapped(concat("This machine, ", threads, " threads: ", scaled(peaks.integer.ops_per_second, "op/s"),
                                 " integer (", peaks.integer.instruction, "), ",
                                 scaled(peaks.real.ops_per_second, "op/s"), " float, ",
+                                peaks.matrix ? scaled(peaks.matrix->ops_per_second, "op/s") + " in tiles, " : "",
                                 scaled(machine.read_bytes_per_second, "B/s"), " read"));
   example::print_wrapped(machine.caution());
   std::cout << '\n';

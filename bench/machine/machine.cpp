@@ -87,8 +87,8 @@ double rate(vitrine::Team& team, void (*loop)(std::uint64_t)) {
 Peak peak(const char* instruction, double macs, double rounds, const Machine& machine) {
   const double per_second = rounds * double(PeakLoops::per_round);
   const double per_clock = per_second / machine.clock_hz / machine.n_threads;
-  const double ports = std::max(1.0, std::round(per_clock));
-  return {instruction, 2 * macs * per_second, per_clock, std::abs(per_clock / ports - 1)};
+  const double whole = per_clock > 0.5 ? per_clock : 1 / per_clock;
+  return {instruction, 2 * macs * per_second, per_clock, std::abs(whole / std::round(whole) - 1)};
 }
 
 // As much as must be read so that the caches serve little of it.
@@ -178,19 +178,22 @@ Machine measure_machine(const MachineOptions& options) {
     machine.read_bytes_per_second = std::max(machine.read_bytes_per_second, reader.bytes_per_second);
 
   const auto isas = vitrine::available_isas();
-  std::vector<double> dot(isas.size()), real(isas.size());
+  std::vector<double> dot(isas.size()), real(isas.size()), matrix(isas.size());
   vitrine::Team team(options.n_threads);
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     machine.clock_hz = std::max(machine.clock_hz, rate(team, dependent_additions) * 48 / options.n_threads);
     for (std::size_t i = 0; i < isas.size(); ++i) {
       dot[i] = std::max(dot[i], rate(team, loops_of(isas[i]).dot));
       real[i] = std::max(real[i], rate(team, loops_of(isas[i]).multiply_add));
+      if (const auto loop = loops_of(isas[i]).matrix) matrix[i] = std::max(matrix[i], rate(team, loop));
     }
   }
   for (std::size_t i = 0; i < isas.size(); ++i) {
     const auto& loops = loops_of(isas[i]);
     machine.isas.push_back({isas[i], peak(loops.dot_name, double(loops.dot_macs), dot[i], machine),
                             peak(loops.float_name, double(loops.float_macs), real[i], machine)});
+    if (loops.matrix)
+      machine.isas.back().matrix = peak(loops.matrix_name, double(loops.matrix_macs), matrix[i], machine);
   }
   return machine;
 }

@@ -2,10 +2,12 @@
 // peak of the integer dot product and of float multiply-add, and the clock.
 //
 // The clock comes from a chain of dependent additions, one per cycle. A peak is believable when its instructions per
-// cycle are a whole number of ports: `per_clock` says what came out, `deviation` how far it is from a whole number.
+// cycle are a whole number of ports, or one takes a whole number of cycles: `per_clock` says what came out, `deviation`
+// how far it is from such a number.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +19,19 @@ struct Peak {
   std::string instruction;
   double ops_per_second = 0;  // of all threads; a multiply-add counts as two
   double per_clock = 0;       // instructions per cycle and thread
-  double deviation = 0;       // |per_clock / nearest whole number - 1|
+  double deviation = 0;       // |per_clock / nearest whole number - 1|, or that of its inverse
 };
 
 struct IsaPeaks {
   vitrine::Isa isa;
   Peak integer, real;
+  std::optional<Peak> matrix{};  // of products of whole tiles, where the set has them
+
+  // The time of operations at these peaks: the least that they can take.
+  double seconds(double integer_ops, double float_ops, double matrix_ops) const {
+    return integer_ops / integer.ops_per_second + float_ops / real.ops_per_second +
+           (matrix ? matrix_ops / matrix->ops_per_second : 0);
+  }
 };
 
 struct Machine {

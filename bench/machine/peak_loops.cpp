@@ -79,6 +79,24 @@ void multiply_add(std::uint64_t rounds) {
   }
 }
 
+#ifdef PEAK_TILES
+// Sums in six of the eight tiles, each of 16 rows of 64 bytes.
+void matrix(std::uint64_t rounds) {
+  struct alignas(64) {
+    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } shape;
+  asm volatile("ldtilecfg %0" ::"m"(shape));
+  for (std::uint64_t round = 0; round < rounds; ++round)
+    for (int r = 0; r < int(PeakLoops::per_round) / 6; ++r)
+      asm volatile(
+          "tdpbssd %tmm7, %tmm6, %tmm0\n\ttdpbssd %tmm7, %tmm6, %tmm1\n\ttdpbssd %tmm7, %tmm6, %tmm2\n\t"
+          "tdpbssd %tmm7, %tmm6, %tmm3\n\ttdpbssd %tmm7, %tmm6, %tmm4\n\ttdpbssd %tmm7, %tmm6, %tmm5");
+  asm volatile("tilerelease");
+}
+#endif
+
 inline Integers load(const std::byte* at) {
 #if defined(__AVX512F__)
   return _mm512_loadu_si512(at);
@@ -134,6 +152,11 @@ const PeakLoops& PEAK_JOIN(peak_loops_, PEAK_ISA)() {
 #endif
                                       dot,
                                       multiply_add,
+#ifdef PEAK_TILES
+                                      matrix,
+#else
+                                      nullptr,
+#endif
                                       {"in order", "in order, prefetched", "four streams"},
                                       {read_in_order<false>, read_in_order<true>, read_four_streams}};
   return loops;

@@ -15,6 +15,9 @@ struct PeakLoops {
   // Issue `rounds` times per_round independent instructions; nothing else that matters.
   void (*dot)(std::uint64_t rounds);
   void (*multiply_add)(std::uint64_t rounds);
+  void (*matrix)(std::uint64_t rounds);  // null where nothing multiplies whole tiles; only where the library found it
+  static constexpr const char* matrix_name = "tdpbssd";
+  static constexpr std::uint64_t matrix_macs = 16 * 16 * 64;
   static constexpr std::uint64_t per_round = 48;
 
   // Read all of [bytes] once, a multiple of 4096; the result keeps the loads alive.

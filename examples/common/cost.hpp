@@ -9,18 +9,22 @@
 #include <cstdint>
 
 #include "vitrine/engine/model.hpp"
+#include "vitrine/ops/linear.hpp"
+#include "vitrine/simd/dispatch.hpp"
 
 namespace example {
 
 struct Cost {
   double integer_ops = 0, float_ops = 0;  // a multiply-add counts as two; integer: products with quantised weights
+  double matrix_ops = 0;                  // integer ones that the kernels in use give to products of whole tiles (AMX)
   double weight_bytes = 0, kv_bytes = 0;
 
-  double ops() const { return integer_ops + float_ops; }
+  double ops() const { return integer_ops + float_ops + matrix_ops; }
   double bytes() const { return weight_bytes + kv_bytes; }
   Cost& operator+=(const Cost& other) {
     integer_ops += other.integer_ops;
     float_ops += other.float_ops;
+    matrix_ops += other.matrix_ops;
     weight_bytes += other.weight_bytes;
     kv_bytes += other.kv_bytes;
     return *this;
@@ -32,14 +36,16 @@ inline Cost pass_cost(const vitrine::Model& model, std::int64_t n_tokens, std::i
                       bool with_logits = true) {
   Cost cost;
   const auto& config = model.config();
-  const auto add_matrix = [&cost](const vitrine::PackedMatrix& matrix, double rows_of_input) {
-    const double ops = 2 * double(matrix.n_rows()) * double(matrix.n_cols()) * rows_of_input;
-    (vitrine::is_float_type(matrix.type()) ? cost.float_ops : cost.integer_ops) += ops;
+  const auto add_matrix = [&cost](const vitrine::PackedMatrix& matrix, std::int64_t rows_of_input) {
+    const double ops = 2 * double(matrix.n_rows()) * double(matrix.n_cols()) * double(rows_of_input);
+    const auto& forms = vitrine::linear_forms(vitrine::kernels().linear, matrix.type());
+    const bool in_tiles = forms.matrix && forms.best(rows_of_input) == forms.matrix;
+    (vitrine::is_float_type(matrix.type()) ? cost.float_ops : in_tiles ? cost.matrix_ops : cost.integer_ops) += ops;
     cost.weight_bytes += double(matrix.bytes());
   };
   for (const auto& layer : model.weights().layers)
     for (const auto* matrix : {&layer.wq, &layer.wk, &layer.wv, &layer.wo, &layer.w_gate, &layer.w_up, &layer.w_down})
-      add_matrix(*matrix, double(n_tokens));
+      add_matrix(*matrix, n_tokens);
   if (with_logits) add_matrix(model.weights().head(), 1);
 
   for (const auto& layer : config.layers) {
