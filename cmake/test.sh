@@ -19,9 +19,9 @@ fi
 # Sanitizers watch what runs on small data: not the real models, nor the checks of the sources.
 folders=
 case $preset in
-  asan) folders='core simd ops cache model text sample engine' ;;
-  tsan) folders='core engine' ;;
-  fault) folders='invariant real_invariant' ;;
+  asan) folders='core simd ops cache model text sample engine serving storage' ;;
+  tsan) folders='core engine serving' ;;
+  fault) folders='invariant storage real_invariant' ;;
 esac
 [ -n "$folders" ] && build_targets=$(printf 'test_%s ' $folders)
 build "$preset"

@@ -19,17 +19,6 @@ std::vector<Token> some_tokens(std::int64_t n) {
   return result;
 }
 
-template <class Action>
-Error error_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("expected an Error, got none");
-  throw;
-}
-
 using Catch::Matchers::Contains;
 
 }  // namespace

@@ -189,7 +189,13 @@ TEST_CASE("batch: sequences in one pass get the bits that each gets alone, whoev
   auto scratch = transformer.make_scratch(std::int64_t(batch_tokens.size()), 64, 2);
   Tensor<float, 2> logits({std::int64_t(prompts.size()), shared->config().n_vocab});
   Team team(2);
-  REQUIRE(transformer.forward(team, kernels(), {batch_tokens, slices, last_rows}, scratch, logits.view(), nullptr, {}));
+  std::int64_t n_ops = 0;
+  const TraceObserver count = [&](const TraceEvent&) { ++n_ops; };
+  REQUIRE(transformer.forward(team, kernels(), {batch_tokens, slices, last_rows}, scratch, logits.view(), &count, {}));
+  std::int64_t n_ops_alone = 0;
+  Session watched(shared, {.n_threads = 1, .trace = [&](const TraceEvent&) { ++n_ops_alone; }});
+  watched.prefill(prompts[0]);
+  CHECK(n_ops == n_ops_alone);  // so each weight is read once for all four
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     INFO("sequence " << i);
     const auto alone = run(shared, prompts[i], 0, {.n_threads = 1, .kv_type = tiny.kv_type});

@@ -32,17 +32,7 @@ std::vector<Token> alone(const std::vector<Token>& prompt, const GenerateOptions
   return generate(session, prompt, options, [](const GeneratedToken&) { return true; }).tokens;
 }
 
-template <class Action>
-Error error_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("expected an Error, got none");
-  throw;
-}
-
+using support::error_of;  // beside this
 Error error_of(const RequestResult& result) {
   return error_of([&] { std::rethrow_exception(result.error); });
 }

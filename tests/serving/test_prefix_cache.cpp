@@ -1,9 +1,8 @@
 // Prefixes: what is reused, by whom, and that nobody can tell from the logits.
-#include <unistd.h>
-
 #include <thread>
 
 #include "support/bits.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace support;
 
@@ -17,21 +16,6 @@ std::vector<Token> some_tokens(std::int64_t n, int seed = 5) {
   return result;
 }
 
-struct Folder {
-  explicit Folder(const std::string& name)
-      : path(fs::temp_directory_path() / ("vitrine-" + name + "-" + std::to_string(getpid()))) {
-    fs::remove_all(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::vector<fs::path> files() const {
-    std::vector<fs::path> result;
-    for (const auto& entry : fs::directory_iterator(path)) result.push_back(entry.path());
-    std::sort(result.begin(), result.end());
-    return result;
-  }
-  fs::path path;
-};
-
 std::vector<float> logits_of(const std::vector<Token>& prompt) {
   Session session(tiny(), {.n_threads = 1});
   return copy(session.prefill(prompt));
@@ -39,17 +23,6 @@ std::vector<float> logits_of(const std::vector<Token>& prompt) {
 
 std::vector<Token> first(const std::vector<Token>& tokens, std::int64_t n) {
   return {tokens.begin(), tokens.begin() + n};
-}
-
-template <class Action>
-ErrorKind kind_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.kind();
-  }
-  FAIL("expected an Error, got none");
-  throw;
 }
 
 }  // namespace
@@ -147,11 +120,11 @@ TEST_CASE("memory stays within the limit, and a full pool takes it back") {
   CHECK(shared->counts().n_evicted >= 9);
   Session one(tiny(), options), two(tiny(), options);
   one.prefill(some_tokens(200));
-  CHECK(kind_of([&] { two.prefill(some_tokens(70, 1)); }) == ErrorKind::out_of_blocks);
+  CHECK(error_of([&] { two.prefill(some_tokens(70, 1)); }).kind() == ErrorKind::out_of_blocks);
 }
 
 TEST_CASE("a folder keeps prefixes for other processes, and a damaged file is no prefix") {
-  const Folder folder("prefixes");
+  const TemporaryFolder folder("prefixes");
   const auto prompt = some_tokens(200), expected_tokens = some_tokens(201);
   const auto expected = logits_of(prompt);
   const auto open = [&] { return std::make_shared<PrefixCache>(*tiny(), PrefixOptions{.folder = folder.path}); };
@@ -210,18 +183,22 @@ TEST_CASE("a folder keeps prefixes for other processes, and a damaged file is no
   CHECK(folder.files().size() == 2);
   CHECK(small->counts().n_written == 3);
   std::ofstream(folder.path / "a file") << "x";
-  CHECK(kind_of([&] { PrefixCache(*tiny(), PrefixOptions{.folder = folder.path / "a file"}); }) == ErrorKind::io);
+  CHECK(error_of([&] { PrefixCache(*tiny(), PrefixOptions{.folder = folder.path / "a file"}); }).kind() ==
+        ErrorKind::io);
 }
 
 TEST_CASE("what does not go together is refused") {
   const auto prefixes = std::make_shared<PrefixCache>(*tiny(), PrefixOptions{});
   const auto other = model(data("tiny/llama_gqa/model-f16.gguf"));
-  CHECK(kind_of([&] { Session(other, {.prefixes = prefixes}); }) == ErrorKind::bad_argument);
-  CHECK(kind_of([&] { Session(tiny(), {.kv_type = DType::f32, .prefixes = prefixes}); }) == ErrorKind::bad_argument);
-  CHECK(kind_of([&] { Session(tiny(), {.cache = CacheKind::ring, .prefixes = prefixes}); }) == ErrorKind::bad_argument);
-  CHECK(kind_of([&] { PrefixCache(*tiny(), PrefixOptions{.limit_bytes = 10}); }) == ErrorKind::bad_argument);
-  CHECK(kind_of([&] { PrefixCache(*tiny(), PrefixOptions{.kv_type = DType::f32, .pool = prefixes->pool()}); }) ==
+  CHECK(error_of([&] { Session(other, {.prefixes = prefixes}); }).kind() == ErrorKind::bad_argument);
+  CHECK(error_of([&] { Session(tiny(), {.kv_type = DType::f32, .prefixes = prefixes}); }).kind() ==
         ErrorKind::bad_argument);
+  CHECK(error_of([&] { Session(tiny(), {.cache = CacheKind::ring, .prefixes = prefixes}); }).kind() ==
+        ErrorKind::bad_argument);
+  CHECK(error_of([&] { PrefixCache(*tiny(), PrefixOptions{.limit_bytes = 10}); }).kind() == ErrorKind::bad_argument);
+  CHECK(error_of([&] {
+          PrefixCache(*tiny(), PrefixOptions{.kv_type = DType::f32, .pool = prefixes->pool()});
+        }).kind() == ErrorKind::bad_argument);
 }
 
 TEST_CASE("sessions on several threads share prefixes") {

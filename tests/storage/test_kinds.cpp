@@ -108,23 +108,14 @@ TEST_CASE("kinds: sessions on one pool, and what does not fit them", "[control]"
   Session one(shared, {.cache = CacheKind::paged, .pool = pool, .chunk = 64});
   Session other(shared, {.cache = CacheKind::paged, .pool = pool, .chunk = 64});
   one.prefill(prompt);
-  const auto kind_of = [](auto&& action) {
-    try {
-      action();
-    } catch (const Error& error) {
-      return error.kind();
-    }
-    FAIL("expected an Error, got none");
-    throw;
-  };
-  CHECK(kind_of([&] { other.prefill(prompt); }) == ErrorKind::out_of_blocks);
+  CHECK(error_of([&] { other.prefill(prompt); }).kind() == ErrorKind::out_of_blocks);
   CHECK(other.length() == 0);
   CHECK(pool->counts().n_used == 3);  // what its first chunk took is given back
   one.truncate(60);
   other.prefill(prompt);
   CHECK(pool->counts().n_used == 4);
-  CHECK(kind_of([&] { Session(shared, {.pool = pool}); }) == ErrorKind::bad_argument);
-  CHECK(kind_of([&] { Session(shared, {.kv_type = DType::f32, .cache = CacheKind::paged, .pool = pool}); }) ==
+  CHECK(error_of([&] { Session(shared, {.pool = pool}); }).kind() == ErrorKind::bad_argument);
+  CHECK(error_of([&] { Session(shared, {.kv_type = DType::f32, .cache = CacheKind::paged, .pool = pool}); }).kind() ==
         ErrorKind::bad_argument);
-  CHECK(kind_of([&] { Session(shared, {.cache = CacheKind(9)}); }) == ErrorKind::bad_argument);
+  CHECK(error_of([&] { Session(shared, {.cache = CacheKind(9)}); }).kind() == ErrorKind::bad_argument);
 }

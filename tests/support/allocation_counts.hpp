@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace support {
 
@@ -10,11 +11,7 @@ inline std::atomic<std::int64_t> n_allocations{0};
 inline std::atomic<std::int64_t> n_bytes_wanted{0};  // in all, whether given back or not
 // Counts down at each allocation of this thread; the one that finds it at zero is refused. Negative: none is.
 inline thread_local std::int64_t allocations_until_refused = -1;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool is_counting = false;
-#else
-inline constexpr bool is_counting = true;
-#endif
+// If not null: gets a hash of the call stack of each allocation of this thread, as far as it has capacity.
+inline thread_local std::vector<std::uint64_t>* call_stacks = nullptr;
 
 }  // namespace support

@@ -1,6 +1,8 @@
-// Counts what operator new is asked for in this program; include it in one unit of a test program. Sanitizers bring
-// allocators of their own: under them nothing is counted, and is_counting says so.
+// Counts what operator new is asked for in this program, and refuses it; include it in one unit of a test program. All
+// forms are here, since sanitizers bring forms of their own that do not go with others' delete.
 #pragma once
+
+#include <execinfo.h>
 
 #include <cstddef>
 #include <cstdlib>
@@ -8,12 +10,20 @@
 
 #include "support/allocation_counts.hpp"
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 namespace support {
 
-inline void* counted_allocation(std::size_t size, std::size_t alignment) {
+inline std::uint64_t hash_of_call_stack() {
+  void* frames[64];
+  const int n = backtrace(frames, 64);
+  std::uint64_t hash = 0;
+  for (int i = 0; i < n; ++i) hash = hash * 0x9e3779b97f4a7c15u + reinterpret_cast<std::uintptr_t>(frames[i]);
+  return hash;
+}
+
+inline void* counted_allocation(std::size_t size, std::size_t alignment = 1) {
   ++n_allocations;
   n_bytes_wanted += std::int64_t(size);
+  if (call_stacks && call_stacks->size() < call_stacks->capacity()) call_stacks->push_back(hash_of_call_stack());
   if (allocations_until_refused >= 0 && allocations_until_refused-- == 0) throw std::bad_alloc();
   void* memory = alignment > alignof(std::max_align_t)
                      ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
@@ -21,15 +31,38 @@ inline void* counted_allocation(std::size_t size, std::size_t alignment) {
   if (!memory) throw std::bad_alloc();
   return memory;
 }
+inline void* counted_allocation_or_null(std::size_t size) noexcept try {
+  return counted_allocation(size);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+// Not inlined: the compiler would see memory of `new` in the hands of free(), and warn.
+[[gnu::noinline]] inline void give_back(void* memory) noexcept { std::free(memory); }
 
 }  // namespace support
 
-void* operator new(std::size_t size) { return support::counted_allocation(size, 1); }
+void* operator new(std::size_t size) { return support::counted_allocation(size); }
+void* operator new[](std::size_t size) { return support::counted_allocation(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return support::counted_allocation(size, std::size_t(alignment));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-#endif
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return support::counted_allocation(size, std::size_t(alignment));
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return support::counted_allocation_or_null(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return support::counted_allocation_or_null(size);
+}
+void operator delete(void* memory) noexcept { support::give_back(memory); }
+void operator delete[](void* memory) noexcept { support::give_back(memory); }
+void operator delete(void* memory, std::size_t) noexcept { support::give_back(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { support::give_back(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { support::give_back(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { support::give_back(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { support::give_back(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { support::give_back(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { support::give_back(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { support::give_back(memory); }

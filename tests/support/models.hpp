@@ -38,6 +38,23 @@ inline std::vector<float> floats(const nlohmann::json& values) {
 }
 inline std::vector<Token> tokens(const nlohmann::json& values) { return values.get<std::vector<Token>>(); }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool is_sanitized = true;  // all takes many times as long
+#else
+inline constexpr bool is_sanitized = false;
+#endif
+
+template <class Action>
+Error error_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("expected an Error, got none");
+  throw;
+}
+
 // Every model is loaded once per process.
 inline std::shared_ptr<const Model> model(const fs::path& path) {
   static std::map<std::string, std::shared_ptr<const Model>> loaded;

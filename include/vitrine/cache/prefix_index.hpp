@@ -38,6 +38,19 @@ class PrefixIndex {
 
   std::int64_t n_blocks() const { return std::int64_t(recent_.size()); }
   std::int64_t n_evicted() const { return n_evicted_; }
+  // Blocks that give_back() could give: those that nobody else uses, nor any block behind them.
+  std::int64_t n_idle() const {
+    std::int64_t n = 0;
+    for (Node* node : recent_) node->leads_to_used = false;
+    for (auto at = recent_.rbegin(); at != recent_.rend(); ++at) {  // children before their parents
+      Node& node = **at;
+      if (node.leads_to_used || pool_->owners(node.block) > 1)
+        node.parent->leads_to_used = true;
+      else
+        ++n;
+    }
+    return n;
+  }
 
   struct Match {
     std::vector<PoolBlock> blocks;  // of the beginning in common, the index's own: share them before it changes
@@ -99,6 +112,7 @@ class PrefixIndex {
     const Key* key = nullptr;  // in the parent's map
     PoolBlock block{};
     std::list<Node*>::iterator place{};  // in recent_
+    bool leads_to_used = false;          // n_idle()
   };
 
   static Key key_of(std::span<const Token> tokens) {

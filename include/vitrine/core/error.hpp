@@ -44,6 +44,7 @@ class Error : public std::runtime_error {
 template <class... Parts>
 std::string concat(const Parts&... parts) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // refused memory is said, instead of a message with holes
   (out << ... << parts);
   return out.str();
 }

@@ -162,10 +162,7 @@ class Worker {
   // leaves results for other threads alternates between two buffers with it.
   std::uint32_t next_turn() { return turns_++; }
 
-  // Asks every thread to leave the region. For thread 0, inside on_main or before a barrier that all threads make; the
-  // others read stopped() after that barrier.
-  void stop() { shared_.stopped = true; }
-  bool stopped() const { return shared_.stopped; }
+  bool stopped() const { return shared_.stopped; }  // by an action of on_main that threw: time to leave the region
 
  protected:
   Worker(parallel_detail::Shared& shared, int id, int thread)

@@ -6,8 +6,9 @@
 //
 // Any thread may call anything at any time; no call waits for a step. Steps run on a thread of the engine's own, which
 // sleeps when there is nothing to do. Which requests are in a step, and with how many tokens: scheduler.hpp. K and V
-// are in a pool of blocks that all share: cache/paged.hpp. Each request gets the tokens that generate() gives it on a
-// session of its own, whatever else is going on.
+// are in a pool of blocks that all share: cache/paged.hpp. Those of requests that have ended stay there as long as
+// there is room, for others that begin alike: prefix_cache.hpp. Each request gets the tokens that generate() gives it
+// on a session of its own, whatever else is going on.
 //
 // What is wrong with a request is said at submit, by an Error; what happens later ends that request alone, with the
 // error in its result.
@@ -24,6 +25,7 @@
 #include "vitrine/engine/generate.hpp"
 #include "vitrine/engine/metrics.hpp"
 #include "vitrine/engine/model.hpp"
+#include "vitrine/engine/prefix_cache.hpp"
 #include "vitrine/engine/request.hpp"
 #include "vitrine/engine/scheduler.hpp"
 #include "vitrine/simd/dispatch.hpp"
@@ -39,7 +41,9 @@ struct EngineOptions {
   int n_threads = 0;           // 0: as many as this process may use
   Crowding crowding = Crowding::step_aside;  // fewer for a while when other programs want the processors too
   KvTypes kv_type = DType::f16;              // elements of the KV cache, as in SessionOptions
-  std::optional<Isa> isa{};                  // kernels to use; none: the best there are
+  // What is kept of requests for others that begin alike, in the engine's own pool and of its kv_type; none: nothing.
+  std::optional<PrefixOptions> prefixes = PrefixOptions{};
+  std::optional<Isa> isa{};  // kernels to use; none: the best there are
 };
 
 class Engine {

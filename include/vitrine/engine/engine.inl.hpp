@@ -41,6 +41,15 @@ VITRINE_INLINE EngineOptions with_defaults(EngineOptions options, const ModelCon
   return options;
 }
 
+VITRINE_INLINE std::shared_ptr<PrefixCache> make_prefixes(const Model& model, const EngineOptions& options,
+                                                          const std::shared_ptr<BlockPool>& pool) {
+  if (!options.prefixes) return nullptr;
+  auto with = *options.prefixes;
+  with.kv_type = options.kv_type;
+  with.pool = pool;
+  return std::make_shared<PrefixCache>(model, with);
+}
+
 VITRINE_INLINE std::exception_ptr no_room() {
   return std::make_exception_ptr(Error(ErrorKind::out_of_blocks, "engine: no blocks for the only request"));
 }
@@ -61,7 +70,7 @@ struct Engine::Impl {
   engine_detail::PoolRoom room;
   Team team;
   PassScratch scratch;
-  LogitRows logits;     // as many as a step may want
+  LogitRows logits;     // as many as a step has tokens; memory is taken for those that are used
   Sequences sequences;  // running and waiting
   std::vector<Token> step_tokens;
   std::vector<SequenceSlice> slices;
@@ -85,11 +94,10 @@ struct Engine::Impl {
         kernels(options.isa ? vitrine::kernels(*options.isa) : vitrine::kernels()),
         scheduler(options.scheduler),
         pool(std::make_shared<BlockPool>(model->transformer().kv_layout(options.kv_type), options.kv_blocks)),
-        room(pool),
+        room(pool, engine_detail::make_prefixes(*model, options, pool)),
         team(options.n_threads, options.crowding),
         scratch(model->transformer().make_scratch(options.scheduler.step_tokens, options.n_context, options.n_threads)),
-        logits((std::min)(16 * options.scheduler.max_running, options.scheduler.step_tokens), model->config().n_vocab,
-               false) {
+        logits(options.scheduler.step_tokens, model->config().n_vocab, false) {
     const auto most = std::size_t(options.scheduler.max_running);
     scheduler.reserve(most + std::size_t(options.max_queued));
     step_tokens.reserve(std::size_t(options.scheduler.step_tokens));
@@ -188,10 +196,10 @@ struct Engine::Impl {
     step_tokens.insert(step_tokens.end(), known, known + n_known);
     step_tokens.insert(step_tokens.end(), guesses, guesses + n_guesses);
     slices.push_back({&sequence.cache.tables(), sequence.n_computed, first_row, n});
-    sequence.first_logit_row = std::int64_t(logit_rows.size());
-    sequence.n_logit_rows = n_known == sequence.n_missing() ? n_guesses + 1 : 0;
+    sequence.want_rows(std::int64_t(logit_rows.size()), n_guesses);
+    for (std::int64_t i = 0; i < sequence.n_prompt_rows; ++i) logit_rows.push_back(first_row + i);
     for (auto i = n - sequence.n_logit_rows; i < n; ++i) logit_rows.push_back(first_row + i);
-    if (sequence.n_logit_rows > 0) drawing.push_back(&sequence);
+    if (sequence.n_prompt_rows + sequence.n_logit_rows > 0) drawing.push_back(&sequence);
   }
 
   // Before the first step of a request.
@@ -203,9 +211,9 @@ struct Engine::Impl {
       sequence.started_at = sequence.watch.seconds();
       auto& result = sequence.state->result;  // these are read after the end only
       result.metrics.queue_seconds = sequence.started_at;
-      result.metrics.cached_tokens = sequence.n_computed;
+      result.metrics.cached_tokens = result.timings.cached_tokens = sequence.n_computed;
       result.sampling = describe(sequence.sampler->chain());
-      totals.started(sequence.n_prompt, sequence.started_at);
+      totals.started(sequence.n_prompt, sequence.n_computed, sequence.started_at);
     } catch (...) {
       sequence.error = std::current_exception();
     }
@@ -234,6 +242,7 @@ struct Engine::Impl {
   // The tokens that were drawn go to their request, which may end with any of them.
   void take_tokens(EngineSequence& sequence) {
     report_progress(sequence);
+    if (sequence.n_logit_rows > 0 && sequence.n_known == sequence.n_prompt) room.keep(sequence);
     const auto n_drawn = std::int64_t(sequence.drawn.size());
     if (sequence.n_logit_rows > 0 && n_drawn > 0) {
       // What was guessed wrong is forgotten.
@@ -299,13 +308,12 @@ struct Engine::Impl {
       check(prompt[i] >= 0 && prompt[i] < n_vocab, ErrorKind::bad_argument, "token at index ", i, ": expected 0 to ",
             n_vocab - 1, ", got ", prompt[i]);
     check_sampling(of_request.sampling, n_vocab);
-    check(of_request.log_probabilities.value_or(0) >= 0, ErrorKind::bad_argument,
-          "log_probabilities: expected at least 0, got ", of_request.log_probabilities.value_or(0));
-    check(!of_request.prompt_log_probabilities, ErrorKind::bad_argument,
-          "prompt_log_probabilities: generate() with a session gives them, an engine does not");
+    for (const auto& n : {of_request.log_probabilities, of_request.prompt_log_probabilities})
+      check(n.value_or(0) >= 0, ErrorKind::bad_argument, "log_probabilities: expected at least 0, got ", n.value_or(0));
     check_speculation(of_request.speculation);
     check(of_request.speculation.rule == AcceptRule::same_token, ErrorKind::bad_argument,
-          "speculation.rule: expected same_token in an engine");
+          "speculation.rule: expected same_token in an engine: with probability_ratio the tokens would depend on how "
+          "many guesses a step has room for, hence on other requests");
     check(n_prompt < options.n_context, ErrorKind::context_full, "the prompt of ", counted(n_prompt, "token"),
           " does not fit: a request may have ", counted(options.n_context, "token"), ", and max_new_tokens is ",
           of_request.max_new_tokens, "; a prompt is never cut, and at least 1 place must be left to answer");
@@ -372,7 +380,7 @@ VITRINE_INLINE void Engine::drain() {
 }
 
 VITRINE_INLINE EngineMetrics Engine::metrics() const {
-  auto result = impl_->totals.metrics(*impl_->pool);
+  auto result = impl_->totals.metrics(*impl_->pool, impl_->room);
   const std::lock_guard lock(impl_->mutex);
   result.num_requests_waiting += std::int64_t(impl_->arrived.size());
   return result;

@@ -18,6 +18,8 @@
 #include "vitrine/engine/speculation.hpp"
 #include "vitrine/engine/stop_rules.hpp"
 #include "vitrine/ops/logits.hpp"
+#include "vitrine/sample/candidates.hpp"
+#include "vitrine/sample/log_probabilities.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -78,16 +80,32 @@ struct EngineSequence : Sequence {
     while (n_drafts < n && is_token(guesses[std::size_t(n_drafts)])) ++n_drafts;
   }
 
+  // Whether the logits of all of its prompt are wanted, so that all of it has to be computed.
+  bool watches_prompt() const { return options.prompt_log_probabilities.has_value(); }
+
+  // Which rows of logits a step of n_now tokens, n_guesses of them guessed, is to give it.
+  void want_rows(std::int64_t first, std::int64_t n_guesses) {
+    first_row = first;
+    n_prompt_rows = watches_prompt() ? (std::clamp)(n_prompt - 1 - n_computed, std::int64_t(0), n_now) : 0;
+    n_logit_rows = n_now - n_guesses == n_missing() ? n_guesses + 1 : 0;
+  }
+
   // The tokens that this step gives, from its rows of logits: one, and one more for each guess that was right. They
   // come to the request by add_token().
   void draw(const KernelTable& kernels, const LogitRows& logits) {
     log_probabilities.clear();
+    const auto finite_row = [&](std::int64_t i, std::int64_t position) {
+      const auto row = logits.row(first_row + i);
+      check(all_finite(kernels, row), ErrorKind::numeric_failure, "the logits at position ", position,
+            " hold NaN or infinity");
+      return row;
+    };
     try {
+      const auto n_before = n_computed - n_now;  // they are computed by now
+      for (std::int64_t i = 0; i < n_prompt_rows; ++i) see_prompt(kernels, n_before + i, finite_row(i, n_before + i));
       for (std::int64_t i = 0; i < n_logit_rows; ++i) {
-        const auto row = logits.row(first_logit_row + i);
         const auto position = std::int64_t(tokens.size());
-        check(all_finite(kernels, row), ErrorKind::numeric_failure, "the logits at position ", position - 1,
-              " hold NaN or infinity");
+        const auto row = finite_row(n_prompt_rows + i, position - 1);
         const auto id = sampler->sample(row, tokens, position);
         drawn.push_back(id);
         if (const auto n_top = options.log_probabilities)
@@ -102,6 +120,17 @@ struct EngineSequence : Sequence {
       error = std::current_exception();
     }
     tokens.resize(std::size_t(n_known));
+  }
+
+  // The log-probability of the token of the prompt that comes after `position`. (A request that was preempted comes by
+  // here again.)
+  void see_prompt(const KernelTable& kernels, std::int64_t position, const Logits& row) {
+    auto& all = state->result.prompt_log_probabilities;
+    if (std::int64_t(all.size()) > position) return;
+    if (!candidates) candidates.emplace(std::int64_t(row.size()), kernels);
+    candidates->reset(row);
+    all.push_back(
+        vitrine::log_probabilities(*candidates, tokens[std::size_t(position) + 1], *options.prompt_log_probabilities));
   }
 
   // Puts token i that was drawn into the result, as generate() does; `since_last` is below 0 for the first. What is
@@ -168,9 +197,12 @@ struct EngineSequence : Sequence {
   std::string text;  // of the token at hand
   Stopwatch watch;   // since the request
   double started_at = -1, last_token_at = 0;
-  std::optional<GuessCount> guess_count;                 // if it has a drafter
-  std::vector<Token> guesses;                            // the first n_drafts of them count
-  std::int64_t first_logit_row = 0, n_logit_rows = 0;    // of this step; none before all that it knows is computed
+  std::optional<GuessCount> guess_count;  // if it has a drafter
+  std::vector<Token> guesses;             // the first n_drafts of them count
+  // Rows of logits of this step: of the prompt, and behind them those to draw from, none before all that it knows is
+  // computed.
+  std::int64_t first_row = 0, n_prompt_rows = 0, n_logit_rows = 0;
+  std::optional<Candidates> candidates;                  // of the prompt's log-probabilities
   std::vector<Token> drawn;                              // in this step
   std::vector<TokenLogProbabilities> log_probabilities;  // of these, if asked for
   std::exception_ptr error;                              // it is to fail with, after these

@@ -1,11 +1,13 @@
 // The counters of an engine, for any thread. Internal to the engine.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 
 #include "vitrine/cache/block_pool.hpp"
 #include "vitrine/core/config.hpp"
+#include "vitrine/engine/pool_room.hpp"
 #include "vitrine/engine/request.hpp"
 #include "vitrine/engine/scheduler.hpp"
 
@@ -35,9 +37,11 @@ class EngineTotals {
     counts_.spec_decode_num_draft_tokens_total += n_guesses;
     counts_.spec_decode_num_accepted_tokens_total += n_accepted;
   }
-  void started(std::int64_t n_prompt, double queue_seconds) {
+  void started(std::int64_t n_prompt, std::int64_t n_cached, double queue_seconds) {
     const std::lock_guard lock(mutex_);
     counts_.prompt_tokens_total += n_prompt;
+    counts_.prefix_cache_queries_total += n_prompt;
+    counts_.prefix_cache_hits_total += n_cached;
     queue_.add(queue_seconds);
   }
   void first_token(double since_request, double since_start) {
@@ -60,14 +64,18 @@ class EngineTotals {
     if (decode_seconds >= 0) decode_.add(decode_seconds);
   }
 
-  EngineMetrics metrics(const BlockPool& pool) const {
+  EngineMetrics metrics(const BlockPool& pool, const PoolRoom& room) const {
     const auto blocks = pool.counts();
+    const auto n_cached = (std::min)(room.n_idle(), blocks.n_used);  // may have changed in between
+    const auto n_evicted = room.n_evicted();
     const std::lock_guard lock(mutex_);
     auto result = counts_;
-    result.kv_blocks_used = blocks.n_used;
-    result.kv_blocks_free = blocks.n_free;
-    result.kv_cache_usage_perc = double(blocks.n_used) / double(blocks.max_blocks);
+    result.kv_blocks_used = blocks.n_used - n_cached;
+    result.kv_blocks_cached = n_cached;
+    result.kv_blocks_free = blocks.n_free + n_cached;
+    result.kv_cache_usage_perc = double(result.kv_blocks_used) / double(blocks.max_blocks);
     result.n_blocks_copied = blocks.n_copied;
+    result.n_blocks_evicted = n_evicted;
     result.time_to_first_token_seconds = first_token_.summary();
     result.inter_token_latency_seconds = inter_token_.summary();
     result.e2e_request_latency_seconds = e2e_.summary();

@@ -92,7 +92,8 @@ struct RequestMetrics {
 // Of an engine since it began, or (the first group) at this moment.
 struct EngineMetrics {
   std::int64_t num_requests_running = 0, num_requests_waiting = 0;
-  std::int64_t kv_blocks_used = 0, kv_blocks_free = 0;  // of 64 tokens each
+  std::int64_t kv_blocks_used = 0, kv_blocks_free = 0;  // of 64 tokens each: in use by requests, to be had
+  std::int64_t kv_blocks_cached = 0;                    // of the free ones, with prefixes that requests may begin with
   double kv_cache_usage_perc = 0;                       // used share, 0 to 1
 
   std::int64_t prompt_tokens_total = 0;      // of requests that were started
@@ -103,9 +104,10 @@ struct EngineMetrics {
   std::int64_t num_preemptions_total = 0;
   std::int64_t prefix_cache_queries_total = 0, prefix_cache_hits_total = 0;  // tokens asked for, tokens found
   std::int64_t spec_decode_num_draft_tokens_total = 0, spec_decode_num_accepted_tokens_total = 0;
-  std::int64_t n_steps = 0;          // passes: each reads the weights once, for all requests in it
-  std::int64_t n_step_tokens = 0;    // computed in them
-  std::int64_t n_blocks_copied = 0;  // copy on write
+  std::int64_t n_steps = 0;           // passes: each reads the weights once, for all requests in it
+  std::int64_t n_step_tokens = 0;     // computed in them
+  std::int64_t n_blocks_copied = 0;   // copy on write
+  std::int64_t n_blocks_evicted = 0;  // of prefixes, that made room
   LatencySummary time_to_first_token_seconds, inter_token_latency_seconds, e2e_request_latency_seconds;
   LatencySummary request_queue_time_seconds, request_prefill_time_seconds, request_decode_time_seconds;
 };

@@ -56,19 +56,26 @@ class PrefixCache {
   // block for it, it returns 0, and the cache holds a beginning of what it held. Throws Error::bad_argument for rings
   // and caches of another shape.
   std::int64_t begin(AnyCache& cache, std::span<const Token> tokens);
+  std::int64_t begin(PagedCache& cache, std::span<const Token> tokens);  // of one on its pool
 
   // Keeps the whole blocks of `cache`, whose tokens are `tokens`. What cannot be kept is left out.
   void keep(const AnyCache& cache, std::span<const Token> tokens);
+  void keep(const PagedCache& cache, std::span<const Token> tokens);
 
   // When the pool has run out: gives back n blocks or as many as it can. Returns how many.
   std::int64_t give_back(std::int64_t n_blocks);
+  std::int64_t n_idle() const;  // as many as it could give back now
 
   const std::shared_ptr<BlockPool>& pool() const { return pool_; }
   std::uint64_t model_fingerprint() const { return fingerprint_; }
   Counts counts() const;
 
  private:
-  std::int64_t find_and_take(AnyCache& cache, std::span<const Token> tokens);
+  PrefixIndex::Match find(std::span<const Token> tokens);
+  std::int64_t hit(std::int64_t n_tokens);
+  std::int64_t copy_into(AnyCache& cache, std::span<const Token> tokens);
+  template <class BlockOf>
+  void keep_blocks(std::int64_t n_tokens, std::span<const Token> tokens, BlockOf&& block_of);
   std::filesystem::path file_of(std::span<const Token> tokens) const;
   std::string header_of(std::span<const Token> tokens) const;
   bool read_file(std::span<const Token> tokens, const PoolBlock& block);

@@ -22,12 +22,10 @@ VITRINE_INLINE std::span<const Token> first_blocks(std::span<const Token> tokens
   return tokens.first(std::size_t(n_blocks * kv_block_tokens));
 }
 
-// A share in blocks for as long as this lives.
+// Gives back shares in blocks at its end.
 class Shares {
  public:
-  Shares(BlockPool& pool, std::span<const PoolBlock> blocks) : pool_(pool), blocks_(blocks) {
-    for (const auto& block : blocks_) pool_.share(block);
-  }
+  Shares(BlockPool& pool, std::span<const PoolBlock> blocks) : pool_(pool), blocks_(blocks) {}
   ~Shares() {
     for (const auto& block : blocks_) pool_.release(block);
   }
@@ -38,6 +36,18 @@ class Shares {
   BlockPool& pool_;
   std::span<const PoolBlock> blocks_;
 };
+
+// What `action` returns, or 0 when memory or blocks are refused to it.
+template <class Action>
+std::int64_t or_nothing(Action&& action) {
+  try {
+    return action();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::out_of_blocks && error.kind() != ErrorKind::out_of_memory) throw;
+  } catch (const std::bad_alloc&) {
+  }
+  return 0;
+}
 
 }  // namespace prefix_detail
 
@@ -63,31 +73,42 @@ VITRINE_INLINE std::int64_t PrefixCache::begin(AnyCache& cache, std::span<const 
   check(cache.kind() != CacheKind::ring, ErrorKind::bad_argument, "prefixes: expected a cache that keeps every token");
   check(cache.layout() == pool_->layout(), ErrorKind::bad_argument, "prefixes: expected a cache of their shape");
   check(!tokens.empty(), ErrorKind::bad_argument, "prefixes: expected at least 1 token, got none");
-  try {
-    return find_and_take(cache, tokens);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::out_of_blocks && error.kind() != ErrorKind::out_of_memory) throw;
-  } catch (const std::bad_alloc&) {
-  }
-  return 0;
+  if (auto* paged = cache.paged(); paged && paged->pool() == pool_) return begin(*paged, tokens);
+  return prefix_detail::or_nothing([&] { return copy_into(cache, tokens); });
 }
 
-VITRINE_INLINE std::int64_t PrefixCache::find_and_take(AnyCache& cache, std::span<const Token> tokens) {
-  const auto n_before = cache.length();
-  std::unique_lock lock(mutex_);
+VITRINE_INLINE std::int64_t PrefixCache::begin(PagedCache& cache, std::span<const Token> tokens) {
+  check(cache.pool() == pool_, ErrorKind::bad_argument, "prefixes: expected a cache on their pool");
+  check(!tokens.empty(), ErrorKind::bad_argument, "prefixes: expected at least 1 token, got none");
+  return prefix_detail::or_nothing([&]() -> std::int64_t {
+    const std::lock_guard lock(mutex_);
+    const auto match = find(tokens);
+    const auto n_before = cache.length();
+    if (match.n_tokens <= n_before) return 0;
+    cache.adopt(match.blocks, match.n_tokens);
+    return hit(match.n_tokens - n_before);
+  });
+}
+
+// Under the lock.
+VITRINE_INLINE PrefixIndex::Match PrefixCache::find(std::span<const Token> tokens) {
   ++counts_.n_requests;
   auto match = index_.find(tokens.first(tokens.size() - 1));
   if (!options_.folder.empty()) read_more(tokens, match);
+  return match;
+}
+VITRINE_INLINE std::int64_t PrefixCache::hit(std::int64_t n_tokens) {
+  ++counts_.n_hits;
+  counts_.cached_tokens += n_tokens;
+  return n_tokens;
+}
+
+VITRINE_INLINE std::int64_t PrefixCache::copy_into(AnyCache& cache, std::span<const Token> tokens) {
+  const auto n_before = cache.length();
+  std::unique_lock lock(mutex_);
+  const auto match = find(tokens);
   if (match.n_tokens <= n_before) return 0;
-  const auto count_hit = [&] {
-    ++counts_.n_hits;
-    counts_.cached_tokens += match.n_tokens - n_before;
-    return match.n_tokens - n_before;
-  };
-  if (auto* paged = cache.paged(); paged && paged->pool() == pool_) {
-    paged->adopt(match.blocks, match.n_tokens);
-    return count_hit();
-  }
+  for (const auto& block : match.blocks) pool_->share(block);
   const prefix_detail::Shares shares(*pool_, match.blocks);
   lock.unlock();
   const auto first = prefix_detail::whole_blocks(n_before);
@@ -97,7 +118,7 @@ VITRINE_INLINE std::int64_t PrefixCache::find_and_take(AnyCache& cache, std::spa
     std::memcpy(cache.tables().groups()[0].blocks[i], match.blocks[i].data, pool_->layout().block_bytes());
   cache.append(match.n_tokens - cache.length());
   lock.lock();
-  return count_hit();
+  return hit(match.n_tokens - n_before);
 }
 
 // Adds to a match what files hold behind it.
@@ -110,6 +131,11 @@ VITRINE_INLINE void PrefixCache::read_more(std::span<const Token> tokens, Prefix
       const auto part = prefix_detail::first_blocks(tokens, i + 1);
       std::error_code error;
       if (!std::filesystem::exists(file_of(part), error)) return;
+      if (pool_->counts().n_free == 0) {  // what is not part of the match makes room
+        for (const auto& part_of_match : match.blocks) pool_->share(part_of_match);
+        const prefix_detail::Shares shares(*pool_, match.blocks);
+        index_.give_back(1);
+      }
       PoolBlock block;
       pool_->acquire({&block, 1});
       bool added = false;
@@ -134,27 +160,42 @@ VITRINE_INLINE void PrefixCache::read_more(std::span<const Token> tokens, Prefix
   }
 }
 
-VITRINE_INLINE void PrefixCache::keep(const AnyCache& cache, std::span<const Token> tokens) try {
+VITRINE_INLINE void PrefixCache::keep(const AnyCache& cache, std::span<const Token> tokens) {
   if (cache.kind() == CacheKind::ring || cache.layout() != pool_->layout()) return;
-  const auto n = prefix_detail::whole_blocks((std::min)(cache.length(), std::int64_t(tokens.size())));
+  if (const auto* paged = cache.paged(); paged && paged->pool() == pool_) return keep(*paged, tokens);
+  keep_blocks(cache.length(), tokens, [&](std::int64_t i) {
+    PoolBlock copy;
+    pool_->acquire({&copy, 1});
+    std::memcpy(copy.data, cache.tables().groups()[0].blocks[i], pool_->layout().block_bytes());
+    return copy;
+  });
+}
+
+VITRINE_INLINE void PrefixCache::keep(const PagedCache& cache, std::span<const Token> tokens) {
+  if (cache.pool() != pool_) return;
+  keep_blocks(cache.length(), tokens, [&](std::int64_t i) {
+    const PoolBlock block = cache.blocks()[std::size_t(i)];
+    pool_->share(block);
+    return block;
+  });
+}
+
+// block_of(i): block i, with a share in it.
+template <class BlockOf>
+void PrefixCache::keep_blocks(std::int64_t n_tokens, std::span<const Token> tokens, BlockOf&& block_of) try {
+  const auto n = prefix_detail::whole_blocks((std::min)(n_tokens, std::int64_t(tokens.size())));
   const std::lock_guard lock(mutex_);
   const auto known = index_.find(prefix_detail::first_blocks(tokens, n));
   auto blocks = known.blocks;
-  const auto* const paged = cache.paged();
-  const bool shares = paged && paged->pool() == pool_;
+  blocks.reserve(std::size_t(n));
   for (auto i = prefix_detail::whole_blocks(known.n_tokens); i < n; ++i) {
     const auto part = prefix_detail::first_blocks(tokens, i + 1);
     blocks.resize(std::size_t(i));
-    PoolBlock block = shares ? paged->blocks()[std::size_t(i)] : PoolBlock{};
-    if (!shares) {
-      pool_->acquire({&block, 1});
-      std::memcpy(block.data, cache.tables().groups()[0].blocks[i], pool_->layout().block_bytes());
-    }
+    const PoolBlock block = block_of(i);
+    const prefix_detail::Shares share(*pool_, {&block, 1});
     blocks.push_back(block);
-    const bool added = index_.insert(part, blocks) == i + 1;
-    if (added && !options_.folder.empty()) write_file(part, block);
-    if (!shares) pool_->release(block);
-    if (!added) return;
+    if (index_.insert(part, blocks) != i + 1) return;
+    if (!options_.folder.empty()) write_file(part, block);
   }
 } catch (const Error&) {
 } catch (const std::bad_alloc&) {
@@ -163,6 +204,11 @@ VITRINE_INLINE void PrefixCache::keep(const AnyCache& cache, std::span<const Tok
 VITRINE_INLINE std::int64_t PrefixCache::give_back(std::int64_t n_blocks) {
   const std::lock_guard lock(mutex_);
   return index_.give_back(n_blocks);
+}
+
+VITRINE_INLINE std::int64_t PrefixCache::n_idle() const {
+  const std::lock_guard lock(mutex_);
+  return index_.n_idle();
 }
 
 VITRINE_INLINE PrefixCache::Counts PrefixCache::counts() const {
