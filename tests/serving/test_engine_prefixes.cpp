@@ -94,9 +94,12 @@ TEST_CASE("engine: a prompt sent again, a part of it, and one that goes on are c
 
 TEST_CASE("engine: a request takes over what one that still runs has computed of its prompt") {
   Engine engine(tiny(), {.n_threads = 1});
-  auto first = engine.submit(some_tokens(150), request(90));
-  REQUIRE(first.next());
-  auto second = engine.submit(some_tokens(150), request(20));
+  RequestHandle second;
+  auto first = engine.submit(some_tokens(150), request(90), [&](const GeneratedToken& token) {
+    if (token.index == 0) second = engine.submit(some_tokens(150), request(20));
+    return true;
+  });
+  first.wait();
   check_as_alone(second.wait(), some_tokens(150), request(20));
   CHECK(second.wait().metrics.cached_tokens == 128);
   check_as_alone(first.wait(), some_tokens(150), request(90));

@@ -99,7 +99,11 @@ TEST_CASE("engine: random arrivals, lengths, cancellations and preemptions chang
           request.was_in_prefill = true;
           request.stop.request_stop();
         };
-      if (draws.below(3) == 0) with.speculation.drafter = prompt_lookup({.longest = 2, .shortest = 1});
+      if (const auto way = draws.below(9); way < 3) {  // lookups are seldom right where weights are random
+        with.speculation.drafter = way == 0 ? draft_model(tiny, 1) : prompt_lookup({.longest = 2, .shortest = 1});
+        with.speculation.max_guesses = 1 + draws.below(8);
+        with.speculation.adapt = draws.below(2) == 0;
+      }
       if (request.wanted.n_samples > 1)
         request.handles = engine.submit_samples(request.wanted.prompt, request.wanted.n_samples, with);
       else
@@ -140,21 +144,15 @@ TEST_CASE("engine: random arrivals, lengths, cancellations and preemptions chang
       }
     }
     using enum FinishReason;
-    CHECK(reasons == std::set{end_token, length, context_full, cancelled});
+    if (!is_sanitized) CHECK(reasons == std::set{end_token, length, context_full, cancelled});
     const auto metrics = engine.metrics();
-    CHECK(n_cancelled_in_prefill >= 10);
-    CHECK(metrics.num_preemptions_total >= 10);
-    CHECK(metrics.n_blocks_copied >= 10);
-    CHECK(metrics.n_blocks_evicted >= 10);
-    CHECK(metrics.prefix_cache_hits_total >= 10 * 64);
-    UNSCOPED_INFO("X " << metrics.num_preemptions_total << " copied " << metrics.n_blocks_copied << " ev "
-                       << metrics.n_blocks_evicted << " hits " << metrics.prefix_cache_hits_total << " of "
-                       << metrics.prefix_cache_queries_total << " drafts " << metrics.spec_decode_num_draft_tokens_total
-                       << " acc " << metrics.spec_decode_num_accepted_tokens_total << " cip " << n_cancelled_in_prefill
-                       << " steps " << metrics.n_steps);
-    CHECK(false);
+    CHECK(n_cancelled_in_prefill >= at_least);
+    CHECK(metrics.num_preemptions_total >= at_least);
+    CHECK(metrics.n_blocks_copied >= at_least);
+    CHECK(metrics.n_blocks_evicted >= at_least);
+    CHECK(metrics.prefix_cache_hits_total >= at_least * kv_block_tokens);
     CHECK(metrics.generation_tokens_total == n_tokens);
-    CHECK(metrics.spec_decode_num_accepted_tokens_total >= 1);
+    CHECK(metrics.spec_decode_num_accepted_tokens_total >= at_least);
     CHECK(metrics.spec_decode_num_accepted_tokens_total < metrics.spec_decode_num_draft_tokens_total);
     CHECK(metrics.n_steps < n_tokens);  // several requests in a step
     CHECK(metrics.kv_blocks_used == 0);

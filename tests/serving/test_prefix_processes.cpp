@@ -37,8 +37,10 @@ PrefixCache::Counts request(const fs::path& folder, int seed) {
 
 // This program once more, running the hidden test below. (Not by fork(): threads of OpenMP do not survive it.)
 pid_t start(const fs::path& folder, int first, int step, int n) {
-  std::string task = std::string(variable) + "=" + folder.string();
-  for (const int number : {first, step, n}) task += " " + std::to_string(number);
+  std::ostringstream words;
+  words << variable << '=' << folder.string();
+  for (const int number : {first, step, n}) words << ' ' << number;
+  const std::string task = words.str();
   const char* const arguments[] = {"test_serving", "one of several processes with a folder of prefixes", nullptr};
   std::vector<char*> environment{const_cast<char*>(task.c_str())};
   for (char** entry = environ; *entry; ++entry) environment.push_back(*entry);

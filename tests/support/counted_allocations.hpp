@@ -2,8 +2,6 @@
 // forms are here, since sanitizers bring forms of their own that do not go with others' delete.
 #pragma once
 
-#include <execinfo.h>
-
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -12,18 +10,9 @@
 
 namespace support {
 
-inline std::uint64_t hash_of_call_stack() {
-  void* frames[64];
-  const int n = backtrace(frames, 64);
-  std::uint64_t hash = 0;
-  for (int i = 0; i < n; ++i) hash = hash * 0x9e3779b97f4a7c15u + reinterpret_cast<std::uintptr_t>(frames[i]);
-  return hash;
-}
-
 inline void* counted_allocation(std::size_t size, std::size_t alignment = 1) {
   ++n_allocations;
   n_bytes_wanted += std::int64_t(size);
-  if (call_stacks && call_stacks->size() < call_stacks->capacity()) call_stacks->push_back(hash_of_call_stack());
   if (allocations_until_refused >= 0 && allocations_until_refused-- == 0) throw std::bad_alloc();
   void* memory = alignment > alignof(std::max_align_t)
                      ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)

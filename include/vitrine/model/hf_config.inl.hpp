@@ -12,7 +12,7 @@
 VITRINE_NAMESPACE_BEGIN
 
 struct HfConfig::Node {
-  nlohmann::json object;
+  json_detail::Document object;
 
   const nlohmann::json* find(std::string_view key) const {
     const auto found = object.find(std::string(key));
@@ -107,7 +107,7 @@ VITRINE_INLINE std::optional<HfConfig> HfConfig::find_section(std::string_view k
   if (value == nullptr) return std::nullopt;
   if (!value->is_object()) hf_config_detail::wrong_type(*this, key, "an object", *value);
   HfConfig section;
-  section.node_ = std::make_shared<const Node>(Node{*value});
+  section.node_ = std::make_shared<const Node>(Node{nlohmann::json(*value)});
   section.name_ = name_;
   section.prefix_ = full_key(key) + ".";
   return section;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vitrine/core/error.hpp"
@@ -18,8 +19,23 @@ namespace json_detail {
 
 inline constexpr int deepest_json = 64;
 
+// The library's destructor asks for memory to take nested values apart, and the program ends if that is refused. So
+// they are taken apart here from the innermost on, which asks for none.
+struct Document : nlohmann::json {
+  Document(nlohmann::json&& root) : nlohmann::json(std::move(root)) {}
+  Document(Document&&) = default;
+  ~Document() { take_apart(*this); }
+
+ private:
+  static void take_apart(nlohmann::json& value) {
+    if (!value.is_structured()) return;
+    for (auto& inner : value) take_apart(inner);
+    value.clear();
+  }
+};
+
 // Parses `text`. `file` is the name for messages.
-inline nlohmann::json parse_json(std::string_view text, std::string_view file) {
+inline Document parse_json(std::string_view text, std::string_view file) {
   using Event = nlohmann::json::parse_event_t;
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   const auto on_event = [&](int depth, Event event, nlohmann::json& parsed) {

@@ -117,7 +117,7 @@ VITRINE_INLINE void SafetensorsFile::parse_part(MappedFile file, std::uint64_t m
   check(length <= max_header, ErrorKind::bad_file, name, ": offset 0: header length is ", length, ", expected at most ",
         max_header, " (is this a safetensors file?)");
   const auto text = reader.bytes(length, "header");
-  const json header = json_detail::parse_json({reinterpret_cast<const char*>(text.data()), text.size()}, name);
+  const auto header = json_detail::parse_json({reinterpret_cast<const char*>(text.data()), text.size()}, name);
   check(header.is_object(), ErrorKind::bad_file, name, ": header: expected a JSON object, got ", describe(header));
 
   std::vector<SafetensorsTensor> found;
@@ -152,7 +152,7 @@ VITRINE_INLINE void SafetensorsFile::open_indexed(const std::filesystem::path& f
                                                   const std::filesystem::path& index) {
   using namespace safetensors_detail;
   const MappedFile file(index);
-  const json root =
+  const auto root =
       json_detail::parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, file.name());
   check(root.is_object() && root.contains("weight_map") && root["weight_map"].is_object(), ErrorKind::bad_file,
         file.name(), ": weight_map: expected an object of tensor names and file names");

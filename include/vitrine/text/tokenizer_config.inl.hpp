@@ -142,7 +142,7 @@ VITRINE_INLINE void apply_tokenizer_config(TokenizerSpec& spec, std::string_view
                                            std::int64_t n_rows) {
   using namespace tokenizer_config_detail;
   const std::string source(name);
-  const json document = json_detail::parse_json(text, source);
+  const auto document = json_detail::parse_json(text, source);
   const Part config(document, source, "");
   read_added_tokens(config, spec, json_tokenizer_detail::id_limit(spec.tokens.size(), n_rows));
   const spec_detail::TextIndex index(spec);

@@ -142,7 +142,7 @@ VITRINE_INLINE TokenizerSpec tokenizer_spec_from_json(std::string_view text, std
   using namespace json_tokenizer_detail;
   TokenizerSpec spec;
   spec.source = std::move(name);
-  const json document = json_detail::parse_json(text, spec.source);
+  const auto document = json_detail::parse_json(text, spec.source);
   const Part root(document, spec.source, "");
   root.only_keys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "model",
                   "post_processor", "decoder"});
