@@ -321,6 +321,23 @@ TEST_CASE("threads: a team inside another team's region does its work, with as m
   CHECK(works(outer));
 }
 
+// The threads of each region run one after the other here: the first takes every chunk, and none may be left or taken
+// again, whatever the region before had counted.
+TEST_CASE("threads: chunks are taken once in regions of two threads before and after regions of one") {
+  parallel_detail::Shared shared(2);
+  for (const int n_threads : {2, 1, 2, 2, 1, 1, 2, 1, 1, 1, 2}) {
+    Visits visits(20);
+    const auto body = [](void* context, Worker& worker) {
+      for (int loop = 0; loop < 3; ++loop)
+        worker.for_chunks(20, 3, [&](auto begin, auto end) { static_cast<Visits*>(context)->add(begin, end); });
+    };
+    shared.set = shared.next_set;
+    shared.set_threads(n_threads);
+    for (int id = 0; id < n_threads; ++id) parallel_detail::run_guarded(body, &visits, shared, id);
+    CHECK(visits.each(3));
+  }
+}
+
 TEST_CASE("threads: a crowded team leaves out those that sleep, and takes them back after a pause that doubles") {
   using namespace std::chrono_literals;
   TeamSize size(8);

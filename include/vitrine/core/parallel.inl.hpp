@@ -48,8 +48,9 @@ VITRINE_INLINE void run_guarded(void (*call)(void*, Worker&), void* context, Sha
   } catch (...) {
     if (!shared.failed.exchange(true)) shared.error = std::current_exception();
   }
-  // All left after the same barriers, so thread 0 speaks for all; the next region begins with the set cleared last.
-  if (id == 0) shared.next_set = 1 - worker.set_;
+  // All left after the same barriers, so thread 0 speaks for all; the next region begins with the set cleared last. A
+  // thread alone has used neither.
+  if (id == 0) shared.next_set = shared.n_threads > 1 ? 1 - worker.set_ : worker.set_;
 }
 
 // `n_threads` threads that run body(id), id from 1 on. If one is refused, `let_go` must make those that run end.
