@@ -20,8 +20,8 @@ inline void* counted_allocation(std::size_t size, std::size_t alignment = 1) {
   if (!memory) throw std::bad_alloc();
   return memory;
 }
-inline void* counted_allocation_or_null(std::size_t size) noexcept try {
-  return counted_allocation(size);
+inline void* counted_allocation_or_null(std::size_t size, std::size_t alignment = 1) noexcept try {
+  return counted_allocation(size, alignment);
 } catch (const std::bad_alloc&) {
   return nullptr;
 }
@@ -45,6 +45,12 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
   return support::counted_allocation_or_null(size);
 }
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return support::counted_allocation_or_null(size, std::size_t(alignment));
+}
+void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return support::counted_allocation_or_null(size, std::size_t(alignment));
+}
 void operator delete(void* memory) noexcept { support::give_back(memory); }
 void operator delete[](void* memory) noexcept { support::give_back(memory); }
 void operator delete(void* memory, std::size_t) noexcept { support::give_back(memory); }
@@ -55,3 +61,5 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { sup
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { support::give_back(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { support::give_back(memory); }
 void operator delete[](void* memory, const std::nothrow_t&) noexcept { support::give_back(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept { support::give_back(memory); }
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept { support::give_back(memory); }
