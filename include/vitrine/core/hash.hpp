@@ -20,6 +20,7 @@ class Hash64 {
   explicit Hash64(std::uint64_t seed = 0) : lanes_{seed + p1 + p2, seed + p2, seed, seed - p1}, seed_(seed) {}
 
   Hash64& add(const void* data, std::size_t n) {
+    if (n == 0) return *this;  // of nothing, `data` may be null
     const auto* from = static_cast<const unsigned char*>(data);
     const std::size_t filled = total_ % 32;
     total_ += n;
