@@ -19,7 +19,7 @@ fi
 # Sanitizers watch what runs on small data: not the real models, nor the checks of the sources.
 folders=
 case $preset in
-  asan) folders='core simd ops cache model text sample engine serving storage' ;;
+  asan) folders='core simd ops cache model text sample engine serving' ;;
   tsan) folders='core engine serving' ;;
   fault) folders='invariant storage real_invariant' ;;
 esac
