@@ -15,7 +15,7 @@ namespace support {
 inline std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
 
 inline bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 // Logits after the prompt and after each of n_steps tokens of greedy decoding.

@@ -66,9 +66,9 @@ VITRINE_INLINE Pattern::Pattern(std::string_view pattern) : text_(pattern) {
   const auto options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   auto* compiled =
       pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(text_.data()), text_.size(), options, &code, &offset, nullptr);
+  code_ = std::shared_ptr<const void>(compiled, [](void* p) { pcre2_code_free_8(static_cast<pcre2_code_8*>(p)); });
   check(compiled != nullptr, ErrorKind::bad_file, "pattern ", printable(text_), ": ", pattern_detail::message_of(code),
         " at byte ", offset);
-  code_ = std::shared_ptr<const void>(compiled, [](void* p) { pcre2_code_free_8(static_cast<pcre2_code_8*>(p)); });
   // Where no machine code can be made (a system that forbids it), matching interprets; slower, the same matches.
   pcre2_jit_compile_8(compiled, PCRE2_JIT_COMPLETE);
 }
