@@ -96,7 +96,7 @@ void show(const example::Arguments& args) {
                                 {"token_bytes", example::number(used)}});
   }
   std::cout << "A block: K and V of 64 tokens, all layers, " << scaled(double(block_bytes), "B")
-            << ". Letters: whose it is; *: shared; .: free.\n\n";
+            << ".\nLetters: whose it is; *: shared; .: free.\n\n";
   for (const auto& moment : moments) {
     std::cout << moment.event << ": " << moment.counts.n_used << " used, " << moment.counts.n_shared << " shared, "
               << moment.counts.n_copied << " copied so far\n";
