@@ -35,12 +35,15 @@ inline std::size_t last(std::string_view text, std::uint32_t& code) {
 
 inline bool is_space(std::uint32_t code) { return utf8::is_white_space(code) || (code >= 0x1C && code <= 0x1F); }
 
-inline std::size_t leading_space(std::string_view text) {
+// Bytes of the characters that the text begins with and belongs() says yes to.
+template <class Belongs>
+std::size_t leading(std::string_view text, Belongs belongs) {
   std::size_t n = 0;
   std::uint32_t code;
-  for (std::size_t k; (k = first(text.substr(n), code)) > 0 && is_space(code);) n += k;
+  for (std::size_t k; (k = first(text.substr(n), code)) > 0 && belongs(code);) n += k;
   return n;
 }
+inline std::size_t leading_space(std::string_view text) { return leading(text, is_space); }
 inline std::size_t trailing_space(std::string_view text) {
   std::size_t n = 0;
   std::uint32_t code;
@@ -52,12 +55,7 @@ inline bool is_word(std::uint32_t code) {  // \w
   if (code < 0x80) return is_digit(char(code)) || (code | 0x20) - 'a' < 26 || code == '_';
   return unicode::class_of(code) != unicode::Class::other;
 }
-inline std::size_t word(std::string_view text) {
-  std::size_t n = 0;
-  std::uint32_t code;
-  for (std::size_t k; (k = first(text.substr(n), code)) > 0 && is_word(code);) n += k;
-  return n;
-}
+inline std::size_t word(std::string_view text) { return leading(text, is_word); }
 
 inline std::int64_t count(std::string_view text) {
   if (utf8::is_ascii(text)) return std::int64_t(text.size());

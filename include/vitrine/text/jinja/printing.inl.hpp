@@ -112,33 +112,37 @@ inline std::string hex(std::uint32_t value, int n_digits) {
   return out;
 }
 
-inline void write_quoted(Writer& out, const MarkedText& text) {
+// The text between two quotes. escaped(code): what stands for a character, empty for itself. An escape is from where
+// its character was, a quote from where the character beside it was.
+template <class Escaped>
+void write_between(Writer& out, const MarkedText& text, char quote, Escaped escaped) {
   const std::string_view bytes = text.bytes();
-  const bool double_quotes = bytes.find('\'') != std::string_view::npos && bytes.find('"') == std::string_view::npos;
-  const char quote = double_quotes ? '"' : '\'';
   out.put(std::string_view(&quote, 1), text.origin_at(0));
   std::size_t plain = 0;  // from here on nothing had to be changed
   for (std::size_t at = 0; at < bytes.size();) {
     const auto unit = utf8::first_unit(bytes.substr(at));
-    const auto character = bytes.substr(at, unit.n_bytes);
-    std::string escaped;
-    const std::uint32_t code = unit.valid ? utf8::code_point(character) : 0xFFFD;
-    if (code == '\\' || code == std::uint32_t(quote)) {
-      escaped = std::string("\\") + char(code);
-    } else if (code == '\n' || code == '\r' || code == '\t') {
-      escaped = code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t";
-    } else if (!unicode::is_printable(code)) {
-      escaped = code < 0x100 ? "\\x" + hex(code, 2) : code < 0x10000 ? "\\u" + hex(code, 4) : "\\U" + hex(code, 8);
-    }
-    if (!escaped.empty()) {
+    const auto instead = escaped(unit.valid ? utf8::code_point(bytes.substr(at, unit.n_bytes)) : 0xFFFD);
+    if (!instead.empty()) {
       out.put(text, plain, at);
-      out.put(escaped, text.origin_at(at));
+      out.put(instead, text.origin_at(at));
       plain = at + unit.n_bytes;
     }
     at += unit.n_bytes;
   }
   out.put(text, plain, bytes.size());
   out.put(std::string_view(&quote, 1), text.origin_at(bytes.empty() ? 0 : bytes.size() - 1));
+}
+
+inline void write_quoted(Writer& out, const MarkedText& text) {
+  const std::string_view bytes = text.bytes();
+  const bool double_quotes = bytes.find('\'') != std::string_view::npos && bytes.find('"') == std::string_view::npos;
+  const char quote = double_quotes ? '"' : '\'';
+  write_between(out, text, quote, [&](std::uint32_t code) -> std::string {
+    if (code == '\\' || code == std::uint32_t(quote)) return std::string("\\") + char(code);
+    if (code == '\n' || code == '\r' || code == '\t') return code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t";
+    if (unicode::is_printable(code)) return {};
+    return code < 0x100 ? "\\x" + hex(code, 2) : code < 0x10000 ? "\\u" + hex(code, 4) : "\\U" + hex(code, 8);
+  });
 }
 
 inline void write_repr(Writer& out, const Value& value);
@@ -199,35 +203,14 @@ struct JsonStyle {
 };
 
 inline void write_json_string(Writer& out, const MarkedText& text, bool ensure_ascii) {
-  const std::string_view bytes = text.bytes();
-  out.put("\"", text.origin_at(0));
-  std::size_t plain = 0;
-  for (std::size_t at = 0; at < bytes.size();) {
-    const auto unit = utf8::first_unit(bytes.substr(at));
-    const std::uint32_t code = unit.valid ? utf8::code_point(bytes.substr(at, unit.n_bytes)) : 0xFFFD;
-    std::string escaped;
-    if (code == '"' || code == '\\') {
-      escaped = std::string("\\") + char(code);
-    } else if (code < 0x20 || (ensure_ascii && code >= 0x7F)) {
-      static constexpr std::string_view letters = "btn fr";  // of 8 to 13
-      if (code >= 8 && code <= 13 && code != 11) {
-        escaped = std::string("\\") + letters[code - 8];
-      } else if (code < 0x10000) {
-        escaped = "\\u" + hex(code, 4);
-      } else {
-        escaped =
-            "\\u" + hex(0xD800 + ((code - 0x10000) >> 10), 4) + "\\u" + hex(0xDC00 + ((code - 0x10000) & 0x3FF), 4);
-      }
-    }
-    if (!escaped.empty()) {
-      out.put(text, plain, at);
-      out.put(escaped, text.origin_at(at));
-      plain = at + unit.n_bytes;
-    }
-    at += unit.n_bytes;
-  }
-  out.put(text, plain, bytes.size());
-  out.put("\"", text.origin_at(bytes.empty() ? 0 : bytes.size() - 1));
+  write_between(out, text, '"', [&](std::uint32_t code) -> std::string {
+    if (code == '"' || code == '\\') return std::string("\\") + char(code);
+    if (code >= 0x20 && !(ensure_ascii && code >= 0x7F)) return {};
+    static constexpr std::string_view letters = "btn fr";  // of 8 to 13
+    if (code >= 8 && code <= 13 && code != 11) return std::string("\\") + letters[code - 8];
+    if (code < 0x10000) return "\\u" + hex(code, 4);
+    return "\\u" + hex(0xD800 + ((code - 0x10000) >> 10), 4) + "\\u" + hex(0xDC00 + ((code - 0x10000) & 0x3FF), 4);
+  });
 }
 
 inline std::string json_number(double value) {
