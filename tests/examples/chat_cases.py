@@ -3,15 +3,13 @@ import json
 import math
 import os
 import re
-import signal
 import subprocess
 import tempfile
-import time
 import unittest
 import xml.dom.minidom
 from pathlib import Path
 
-from harness import DATA, PROGRAM, TINY, Common, instead, run, run_on_terminal
+from harness import DATA, PROGRAM, TINY, Common, instead, interrupt, run, run_on_terminal
 
 CHATML = ("--chat_template", DATA / "templates" / "chatml.jinja")
 
@@ -100,12 +98,7 @@ class Chat(Common, unittest.TestCase):
                                    stderr=subprocess.PIPE, text=True)
         process.stdin.write("Hello\n")
         process.stdin.flush()
-        status = Path(f"/proc/{process.pid}/status")
-        while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) >> (signal.SIGINT - 1) & 1:
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
+        interrupt(process)
         output, errors = process.communicate("/stats\n", timeout=300)
         self.assertEqual((process.returncode, errors), (0, ""))
         self.assertIn("tokens in use", output)

@@ -13,14 +13,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import unittest
 from pathlib import Path
 
 from cache_cases import Quantized_cache, Sliding_window
 from chat_cases import Chat, Rag_budget
 from engine_cases import Batching, Speculative
-from harness import DATA, PROGRAM, TINY, Common, instead, run
+from harness import DATA, PROGRAM, TINY, Common, instead, interrupt, run
 from kv_memory_cases import Kv_memory
 from page_cases import Paged, Prefix_cache
 
@@ -254,12 +253,7 @@ class Generate(Common, unittest.TestCase):
         """Ctrl-C a little after the program began to listen to it, in the midst of a long prompt."""
         process = subprocess.Popen([str(PROGRAM), "--model", str(TINY), "--prompt", "one two " * 15000, "--context",
                                     "100000", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        status = Path(f"/proc/{process.pid}/status")
-        while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) >> (signal.SIGINT - 1) & 1:
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
+        interrupt(process)
         output, errors = process.communicate(timeout=300)
         self.assertEqual((process.returncode, errors), (0, ""))
         return output

@@ -2,8 +2,11 @@
 import json
 import os
 import pty
+import re
+import signal
 import subprocess
 import sys
+import time
 import unicodedata
 from pathlib import Path
 
@@ -50,6 +53,16 @@ def run_on_terminal(*arguments, environment=None, said=SAID):
     os.close(main)
     assert process.wait() == 0, output
     return output.decode("utf-8")
+
+
+def interrupt(process):
+    """Ctrl-C, a little after the program began to listen to it."""
+    status = Path(f"/proc/{process.pid}/status")
+    while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) >> (signal.SIGINT - 1) & 1:
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
 
 
 def width(line):
