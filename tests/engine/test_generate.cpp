@@ -8,7 +8,7 @@ using namespace support;
 
 namespace {
 
-std::shared_ptr<const Model> tiny() { return model(data("tiny/qwen2/model-f32.gguf")); }
+std::shared_ptr<const Model> qwen2() { return model(data("tiny/qwen2/model-f32.gguf")); }
 
 std::vector<Token> prompt() { return {3, 1, 4, 1, 5, 9, 2, 6}; }
 
@@ -17,7 +17,7 @@ const auto go_on = [](const GeneratedToken&) { return true; };
 }  // namespace
 
 TEST_CASE("generation ends at max_new_tokens, and the range gives what the result holds") {
-  Session session(tiny());
+  Session session(qwen2());
   auto generation =
       generate(session, prompt(), {.sampling = {.temperature = 0}, .max_new_tokens = 12, .ignore_end = true});
   std::vector<Token> ids;
@@ -49,7 +49,7 @@ TEST_CASE("generation ends at max_new_tokens, and the range gives what the resul
 }
 
 TEST_CASE("every end token ends a generation and its text is not given") {
-  Session session(tiny());
+  Session session(qwen2());
   const GenerateOptions options{.sampling = {.temperature = 0}, .max_new_tokens = 8, .ignore_end = true};
   const auto free_run = generate(session, prompt(), options, go_on);
   REQUIRE(free_run.tokens.size() == 8);
@@ -63,11 +63,11 @@ TEST_CASE("every end token ends a generation and its text is not given") {
   CHECK(ended.tokens == std::vector<Token>(free_run.tokens.begin(), first));
   CHECK(ended.timings.inter_token_seconds.size() == ended.tokens.size());  // the end token was drawn, too
   // The model's own end tokens work without being named.
-  CHECK(!tiny()->tokenizer().end_tokens().empty());
+  CHECK(!qwen2()->tokenizer().end_tokens().empty());
 }
 
 TEST_CASE("a full context ends a generation and says so") {
-  Session session(tiny(), {.n_context = 12});
+  Session session(qwen2(), {.n_context = 12});
   const auto result = generate(session, prompt(), {.sampling = {.temperature = 0}, .ignore_end = true}, go_on);
   CHECK(result.reason == FinishReason::context_full);
   CHECK(result.tokens.size() == 5);  // four are in the context, one more was drawn from its last logits
@@ -76,7 +76,7 @@ TEST_CASE("a full context ends a generation and says so") {
 
 TEST_CASE("a prompt that leaves no room is an error with the three numbers") {
   for (const std::int64_t n_context : {7, 8}) {
-    Session session(tiny(), {.n_context = n_context});
+    Session session(qwen2(), {.n_context = n_context});
     try {
       generate(session, prompt(), {.max_new_tokens = 77}, go_on);
       FAIL("expected an error");
@@ -88,17 +88,17 @@ TEST_CASE("a prompt that leaves no room is an error with the three numbers") {
     }
     CHECK(session.length() == 0);
   }
-  Session one(tiny(), {.n_context = 1});
+  Session one(qwen2(), {.n_context = 1});
   CHECK_THROWS_WITH(generate(one, {3}), Catch::Matchers::Contains("the prompt of 1 token does not fit"));
-  Session enough(tiny(), {.n_context = 9});
+  Session enough(qwen2(), {.n_context = 9});
   CHECK(generate(enough, prompt(), {.ignore_end = true}, go_on).tokens.size() == 2);
 }
 
 TEST_CASE("a prompt longer than the context is refused by every way in, none is cut") {
   const auto of_length = [](std::size_t n) { return std::vector<Token>(n, 7); };
   const GenerateOptions options{.sampling = {.temperature = 0}, .max_new_tokens = 8, .ignore_end = true};
-  Session session(tiny(), {.n_context = 32});
-  Engine engine(tiny(), {.n_context = 32});
+  Session session(qwen2(), {.n_context = 32});
+  Engine engine(qwen2(), {.n_context = 32});
   for (const std::size_t n : {32, 33, 100}) {
     for (const auto& call : std::vector<std::function<void()>>{[&] { generate(session, of_length(n), options, go_on); },
                                                                [&] { engine.submit(of_length(n), options); }}) {
@@ -122,7 +122,7 @@ TEST_CASE("a prompt longer than the context is refused by every way in, none is 
 }
 
 TEST_CASE("a callback, a stop token and cancel() end a generation as cancelled") {
-  Session session(tiny());
+  Session session(qwen2());
   const auto by_callback =
       generate(session, prompt(), {.ignore_end = true}, [](const GeneratedToken& token) { return token.index < 2; });
   CHECK(by_callback.reason == FinishReason::cancelled);
@@ -146,7 +146,7 @@ TEST_CASE("a callback, a stop token and cancel() end a generation as cancelled")
 
 TEST_CASE("a failure ends a generation: nothing is read twice, and the session is as it was before") {
   bool failing = false;
-  Session session(tiny(), {.trace = [&](const TraceEvent&) {
+  Session session(qwen2(), {.trace = [&](const TraceEvent&) {
                     if (failing) throw std::runtime_error("seen enough");
                   }});
   const auto ended = [&](Generation& generation, std::size_t n_tokens, std::int64_t length) {
@@ -184,7 +184,7 @@ TEST_CASE("a failure ends a generation: nothing is read twice, and the session i
 
 TEST_CASE("an iterator whose step failed has reached the end") {
   bool failing = false;
-  Session session(tiny(), {.trace = [&](const TraceEvent&) {
+  Session session(qwen2(), {.trace = [&](const TraceEvent&) {
                     if (failing) throw std::runtime_error("seen enough");
                   }});
   Generation generation(session, prompt(), {.ignore_end = true});
@@ -199,7 +199,7 @@ TEST_CASE("a seed reproduces a sampled generation, for any number of threads, an
   const GenerateOptions options{.sampling = {.temperature = 1.5, .seed = 42}, .max_new_tokens = 24, .ignore_end = true};
   std::vector<std::vector<Token>> runs;
   for (const int n_threads : {1, 2, 3}) {
-    Session session(tiny(), {.n_threads = n_threads});
+    Session session(qwen2(), {.n_threads = n_threads});
     const auto result = generate(session, prompt(), options, go_on);
     CHECK(result.seed == 42);
     runs.push_back(result.tokens);
@@ -207,7 +207,7 @@ TEST_CASE("a seed reproduces a sampled generation, for any number of threads, an
   CHECK(runs[0] == runs[1]);
   CHECK(runs[0] == runs[2]);
 
-  Session session(tiny());
+  Session session(qwen2());
   auto fresh = options;
   fresh.sampling.seed.reset();
   const auto unseeded = generate(session, prompt(), fresh, go_on);
@@ -220,7 +220,7 @@ TEST_CASE("a seed reproduces a sampled generation, for any number of threads, an
 TEST_CASE("generation with and without the cache gives the same tokens") {
   std::vector<std::vector<Token>> runs;
   for (const bool use_cache : {true, false}) {
-    Session session(tiny(), {.use_cache = use_cache});
+    Session session(qwen2(), {.use_cache = use_cache});
     runs.push_back(
         generate(session, prompt(),
                  {.sampling = {.temperature = 1, .top_k = 20, .seed = 3}, .max_new_tokens = 20, .ignore_end = true},
@@ -231,7 +231,7 @@ TEST_CASE("generation with and without the cache gives the same tokens") {
 }
 
 TEST_CASE("bad options are refused by name") {
-  Session session(tiny());
+  Session session(qwen2());
   const auto refuses = [&](GenerateOptions options, const std::string& name) {
     try {
       generate(session, prompt(), options, go_on);

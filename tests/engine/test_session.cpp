@@ -11,14 +11,6 @@ using namespace support;
 
 namespace {
 
-std::shared_ptr<const Model> tiny() { return model(data("tiny/llama_gqa/model-f32.gguf")); }
-
-std::vector<Token> some_tokens(std::int64_t n) {
-  std::vector<Token> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + 5) % 384));
-  return result;
-}
-
 using Catch::Matchers::Contains;
 
 }  // namespace

@@ -11,14 +11,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-std::shared_ptr<const Model> tiny() { return model(data("tiny/llama_gqa/model-f32.gguf")); }
-
-std::vector<Token> some_tokens(std::int64_t n, std::int64_t from = 0) {
-  std::vector<Token> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + 5 + 17 * from) % 384));
-  return result;
-}
-
 GenerateOptions greedy(std::int64_t n) {
   return {.sampling = {.temperature = 0}, .max_new_tokens = n, .ignore_end = true};
 }

@@ -7,14 +7,6 @@ using namespace support;
 
 namespace {
 
-std::shared_ptr<const Model> tiny() { return model(data("tiny/llama_gqa/model-f32.gguf")); }
-
-std::vector<Token> some_tokens(std::int64_t n, std::int64_t from = 0) {
-  std::vector<Token> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + 5 + 17 * from) % 384));
-  return result;
-}
-
 // Log-probabilities as well: they differ when a single bit of the logits does.
 GenerateOptions request(std::int64_t n, std::uint64_t seed = 3) {
   return {.sampling = {.seed = seed}, .max_new_tokens = n, .ignore_end = true, .log_probabilities = 4};

@@ -8,14 +8,6 @@ using namespace support;
 
 namespace {
 
-std::shared_ptr<const Model> tiny() { return model(data("tiny/llama_gqa/model-f32.gguf")); }
-
-std::vector<Token> some_tokens(std::int64_t n, int seed = 5) {
-  std::vector<Token> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + seed) % 256));
-  return result;
-}
-
 std::vector<float> logits_of(const std::vector<Token>& prompt) {
   Session session(tiny(), {.n_threads = 1});
   return copy(session.prefill(prompt));

@@ -18,8 +18,6 @@ namespace {
 constexpr const char* variable = "VITRINE_TEST_PREFIX_PROCESS";
 constexpr int n_prompts = 12;
 
-std::shared_ptr<const Model> tiny() { return model(data("tiny/llama_gqa/model-f32.gguf")); }
-
 std::vector<Token> prompt(int seed) {
   std::vector<Token> result;
   for (int i = 0; i < 200; ++i) result.push_back(Token((i * 31 + 7 * seed) % 256));

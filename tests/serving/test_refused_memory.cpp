@@ -12,12 +12,6 @@ namespace {
 
 const char* const file = "tiny/llama_gqa/model-f32.gguf";
 
-std::vector<Token> some_tokens(std::int64_t n) {
-  std::vector<Token> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + 5) % 256));
-  return result;
-}
-
 // Refuses allocation 0, then `step`, 2 `step`, ... of `action`, each time in a state made anew by `prepare`, until none
 // is refused any more; `afterwards` looks at the state. Returns how many were refused.
 template <class Prepare, class Action, class Afterwards>

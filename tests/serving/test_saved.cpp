@@ -7,14 +7,6 @@ using namespace support;
 
 namespace {
 
-std::shared_ptr<const Model> tiny() { return model(data("tiny/llama_gqa/model-f32.gguf")); }
-
-std::vector<Token> some_tokens(std::int64_t n) {
-  std::vector<Token> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + 5) % 256));
-  return result;
-}
-
 std::string saved(const Session& session) {
   std::ostringstream out;
   session.save(out);

@@ -17,12 +17,6 @@ std::shared_ptr<const Model> one_layer(const std::string& path) {
   return std::make_shared<const Model>(Transformer(std::move(loaded)), model(data(path))->tokenizer());
 }
 
-std::vector<Token> some_tokens(std::int64_t n) {
-  std::vector<Token> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + 5) % 256));
-  return result;
-}
-
 double largest_difference(std::span<const float> a, std::span<const float> b) {
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, double(std::fabs(a[i] - b[i])));

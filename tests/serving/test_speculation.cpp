@@ -12,17 +12,9 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-std::shared_ptr<const Model> tiny() { return model(data("tiny/llama_gqa/model-f32.gguf")); }
-
 std::shared_ptr<const Model> one_layer() {
   static const auto loaded = Model::load(data("tiny/llama_gqa/model-f32.gguf"), {.n_layers = 1});
   return loaded;
-}
-
-std::vector<Token> some_tokens(std::int64_t n) {
-  std::vector<Token> result;
-  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + 5) % 384));
-  return result;
 }
 
 // Guesses what it is told to.

@@ -50,7 +50,7 @@ std::vector<Token> spelled(const std::string& text, std::vector<Token> more = {}
   return tokens;
 }
 
-std::shared_ptr<const Model> tiny() { return model(data("tiny/qwen2/model-f32.gguf")); }
+std::shared_ptr<const Model> qwen2() { return model(data("tiny/qwen2/model-f32.gguf")); }
 std::vector<Token> prompt() { return {3, 1, 4, 1, 5, 9, 2, 6}; }
 const auto go_on = [](const GeneratedToken&) { return true; };
 
@@ -118,7 +118,7 @@ TEST_CASE("stop strings and time limits that make no sense are refused by name")
 }
 
 TEST_CASE("a generation ends at a stop string, at any place of its text") {
-  Session session(tiny());
+  Session session(qwen2());
   const GenerateOptions options{.sampling = {.temperature = 1, .seed = 7}, .max_new_tokens = 30, .ignore_end = true};
   const auto whole = generate(session, prompt(), options, go_on);
   REQUIRE(whole.text.size() > 30);
@@ -143,7 +143,7 @@ TEST_CASE("a generation ends at a stop string, at any place of its text") {
   CHECK(n_stopped > 5);
   // In the prompt it is none.
   session.reset();
-  const auto text = tiny()->tokenizer().decode(prompt());
+  const auto text = qwen2()->tokenizer().decode(prompt());
   auto of_prompt = options;
   of_prompt.stop_strings = {text.substr(text.size() - 2)};
   if (whole.text.find(of_prompt.stop_strings[0]) == std::string::npos)
@@ -151,7 +151,7 @@ TEST_CASE("a generation ends at a stop string, at any place of its text") {
 }
 
 TEST_CASE("held-back text comes with the last token, or with the end token") {
-  Session session(tiny());
+  Session session(qwen2());
   const GenerateOptions options{.sampling = {.temperature = 1, .seed = 7}, .max_new_tokens = 12, .ignore_end = true};
   const auto whole = generate(session, prompt(), options, go_on);
   auto holding = options;
@@ -187,7 +187,7 @@ TEST_CASE("held-back text comes with the last token, or with the end token") {
 }
 
 TEST_CASE("time ends a generation, in the prompt as well as between tokens") {
-  Session session(tiny(), {.chunk = 2});
+  Session session(qwen2(), {.chunk = 2});
   const auto at_once = generate(session, prompt(), {.time_limit = 1e-9}, go_on);
   CHECK(at_once.reason == FinishReason::time_limit);
   CHECK(at_once.tokens.empty());
@@ -198,7 +198,7 @@ TEST_CASE("time ends a generation, in the prompt as well as between tokens") {
 }
 
 TEST_CASE("log-probabilities of generated tokens and of the prompt are the logits'") {
-  Session session(tiny());
+  Session session(qwen2());
   const GenerateOptions options{.sampling = {.temperature = 0.8, .top_k = 5, .seed = 9},
                                 .max_new_tokens = 6,
                                 .ignore_end = true,
@@ -217,7 +217,7 @@ TEST_CASE("log-probabilities of generated tokens and of the prompt are the logit
 
   auto sequence = prompt();
   sequence.insert(sequence.end(), result.tokens.begin(), result.tokens.end());
-  Session again(tiny());
+  Session again(qwen2());
   again.prefill_logits(sequence, [&](std::int64_t position, std::span<const float> logits) {
     const auto next = std::size_t(position) + 1;
     if (next == sequence.size()) return;
@@ -246,7 +246,7 @@ TEST_CASE("twenty runs of one request are alike, with every kind of step") {
   for (const auto& sampling : all) {
     std::vector<Token> first;
     for (int run = 0; run < 20; ++run) {
-      Session session(tiny(), {.n_threads = 1 + run % 2});
+      Session session(qwen2(), {.n_threads = 1 + run % 2});
       const auto tokens =
           generate(session, prompt(), {.sampling = sampling, .max_new_tokens = 24, .ignore_end = true}, go_on).tokens;
       if (run == 0) first = tokens;
@@ -256,7 +256,7 @@ TEST_CASE("twenty runs of one request are alike, with every kind of step") {
 }
 
 TEST_CASE("a minimum of tokens holds the model's end tokens back, the prompt not counted") {
-  Session session(tiny());
+  Session session(qwen2());
   const GenerateOptions options{.sampling = {.temperature = 0}, .max_new_tokens = 10, .ignore_end = true};
   const auto free_run = generate(session, prompt(), options, go_on);
   session.reset();

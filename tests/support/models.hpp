@@ -63,6 +63,15 @@ inline std::shared_ptr<const Model> model(const fs::path& path) {
   return entry;
 }
 
+inline std::shared_ptr<const Model> tiny() { return model(data("tiny/llama_gqa/model-f32.gguf")); }
+
+// n ids that every tiny model has, others for another `first`.
+inline std::vector<Token> some_tokens(std::int64_t n, std::int64_t first = 5) {
+  std::vector<Token> result;
+  for (std::int64_t i = 0; i < n; ++i) result.push_back(Token((i * 31 + first) % 256));
+  return result;
+}
+
 // The folders of tests/data/tiny, one for each model with random weights.
 inline std::vector<std::string> tiny_folders() {
   std::vector<std::string> result;
