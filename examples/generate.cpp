@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
     add("stop_strings", "a text that ends the answer, or a list of them in JSON", cxxopts::value<std::string>(),
         "TEXT");
     add("log_probabilities", "in the JSON, with so many of the best", cxxopts::value<std::int64_t>(), "N");
-    add("ignore_eos", "go on after the token that ends the text", cxxopts::value<bool>()->default_value("false"));
+    add("ignore_eos", "never choose a token that ends the text", cxxopts::value<bool>()->default_value("false"));
     add("context", "room for so many tokens; 0: the library's choice",
         cxxopts::value<std::int64_t>()->default_value("0"), "N");
   };

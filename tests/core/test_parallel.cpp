@@ -341,23 +341,34 @@ TEST_CASE("threads: chunks are taken once in regions of two threads before and a
 TEST_CASE("threads: a crowded team leaves out those that sleep, and takes them back after a pause that doubles") {
   using namespace std::chrono_literals;
   TeamSize size(8);
+  TeamSize::Clock::time_point now;  // no real one: nothing here depends on how busy the machine is
   const auto region = [&](std::chrono::nanoseconds slept) {
-    const int n_threads = size.begin();
-    size.end(slept);
+    const int n_threads = size.begin(now);
+    now += 1ms;
+    size.end(slept, now);
     return n_threads;
   };
   CHECK(region(0s) == 8);
-  CHECK(region(0s) == 8);
+  CHECK(region(400us) == 8);
   CHECK(region(1h) == 8);  // more than all of them: one thread remains
-  CHECK(region(0s) <= 2);  // (2 if this machine slept so long meanwhile)
-  std::this_thread::sleep_for(25ms);
-  CHECK(size.begin() >= 2);  // tried again with one more
-  size.end(1h);              // too early
-  CHECK(region(0s) <= 2);
-  for (int i = 0; i < 8; ++i) {
-    std::this_thread::sleep_for(90ms);
-    region(0s);
+  CHECK(region(0s) == 1);
+  now += 18ms;
+  CHECK(region(0s) == 1);
+  CHECK(region(1h) == 2);  // after 20 ms tried again with one more: too early
+  now += 39ms;
+  CHECK(region(0s) == 1);
+  CHECK(region(0s) == 2);  // the pause has doubled, and again for the next one
+  for (int n_threads = 3; n_threads <= 8; ++n_threads) {
+    now += 78ms;
+    CHECK(region(0s) == n_threads - 1);
+    CHECK(region(0s) == n_threads);
   }
+  now += 80ms;
+  CHECK(region(0s) == 8);  // all were busy for as long as the pause: it is a short one again
+  CHECK(region(1ms) == 8);
+  CHECK(region(0s) == 7);
+  now += 18ms;
+  CHECK(region(0s) == 7);
   CHECK(region(0s) == 8);
 
   for (const auto crowding : {Crowding::ignore, Crowding::step_aside}) {

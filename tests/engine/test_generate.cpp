@@ -45,7 +45,7 @@ TEST_CASE("generation ends at max_new_tokens, and the range gives what the resul
   CHECK(timings.total_seconds == Approx(timings.ttft_seconds + 11 * timings.tpot_seconds()));
   CHECK(timings.decode_tokens_per_second() == Approx(1 / timings.tpot_seconds()));
   CHECK(timings.load_seconds > 0);
-  CHECK(result.sampling == "temperature(0)");
+  CHECK(result.sampling == "ignore_end(2 tokens) -> temperature(0)");
 }
 
 TEST_CASE("every end token ends a generation and its text is not given") {

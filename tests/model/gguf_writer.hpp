@@ -1,8 +1,6 @@
 // Writes small GGUF files in memory, good ones and bad ones, and other helpers of the tests of file formats.
 #pragma once
 
-#include <time.h>
-
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/allocation_counts.hpp"
 #include "vitrine/core/tensor.hpp"
 #include "vitrine/model/gguf.hpp"
 
@@ -63,12 +62,16 @@ inline void write_file(const std::filesystem::path& path, std::string_view bytes
   if (!out) throw std::runtime_error("cannot write " + path.string());
 }
 
-// Seconds of processor time of this thread: a test of effort that a busy machine does not disturb.
-inline double processor_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
-}
+// What was asked of operator new since this was made (support/counted_allocations.hpp is in test_gguf.cpp): effort that
+// does not depend on the machine.
+class Effort {
+ public:
+  std::int64_t allocations() const { return support::n_allocations - n_allocations_; }
+  std::int64_t bytes() const { return support::n_bytes_wanted - n_bytes_; }
+
+ private:
+  std::int64_t n_allocations_ = support::n_allocations, n_bytes_ = support::n_bytes_wanted;
+};
 
 // A folder of its own, removed at the end.
 class TemporaryFolder {

@@ -103,6 +103,7 @@ TEST_CASE("tokens are chosen without allocating, also where the whole vocabulary
                               .logit_bias = {{4, -1}},
                               .suppress_tokens = {7},
                               .min_new_tokens = 9,
+                              .ignore_end = true,
                               .end_tokens = {5},
                               .dry_multiplier = 0.8,
                               .seed = 4}}) {

@@ -55,6 +55,28 @@ TEST_CASE("explain says what each step did and where the draw fell") {
   CHECK(xtc.explain(logits).stages[1].mass_removed == Approx(0.7).margin(1e-6));
 }
 
+TEST_CASE("banned end tokens are a stage like any other, and have no processed probability") {
+  const auto logits = log_of({0.4, 0.3, 0.2, 0.1});  // the end tokens are the likeliest and the third
+  Sampler sampler({.top_p = 0.7, .ignore_end = true, .end_tokens = {0, 2}, .seed = 4}, 4);
+  const auto told = sampler.explain(logits);
+  REQUIRE(told.stages.size() == 3);
+  const auto& ban = told.stages[1];
+  CHECK(ban.step == "ignore_end(2 tokens)");
+  CHECK(ban.n_before == 4);
+  CHECK(ban.n_after == 2);
+  CHECK(ban.mass_removed == Approx(0.6).margin(1e-6));
+  CHECK(ban.kept[0].id == 1);
+  CHECK(ban.kept[0].probability == Approx(0.75).margin(1e-6));
+  CHECK(describe(sampler.chain()) == "ignore_end(2 tokens) -> top_p(0.7)");
+  CHECK(sampler.sample(logits, {}, 0) == 1);
+  const auto end = sampler.log_probabilities(logits, 0, 4);
+  CHECK(end.raw.of_token == Approx(std::log(0.4)).margin(1e-6));
+  CHECK(end.raw.top[0].id == 0);
+  CHECK(end.processed.of_token == -infinite);
+  REQUIRE(end.processed.top.size() == 1);
+  CHECK(end.processed.top[0].id == 1);
+}
+
 namespace {
 
 std::int64_t n_exp, n_mass, n_moment, n_scan;

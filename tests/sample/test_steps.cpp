@@ -227,6 +227,12 @@ TEST_CASE("biases, bans, forced tokens and a minimum hold in greedy decoding, to
   CHECK(choice({.suppress_tokens = {2}, .forced_tokens = {{0, 2}}}) == 2);
   CHECK(choice({.min_new_tokens = 2, .end_tokens = {0}}, {1, 1, 1}, 2) == 1);
   CHECK(choice({.min_new_tokens = 2, .end_tokens = {0}}, {1, 1, 1, 1}, 2) == 0);
+  CHECK(choice({.ignore_end = true, .end_tokens = {0}}, {1, 1, 1, 1}, 2) == 1);
+  CHECK(choice({.ignore_end = true, .end_tokens = {0, 1}}) == 2);
+  CHECK(choice({.logit_bias = {{0, 100}}, .ignore_end = true, .end_tokens = {0}}) == 1);
+  CHECK(choice({.forced_tokens = {{0, 2}}, .ignore_end = true, .end_tokens = {0}}) == 2);
+  CHECK(choice({.end_tokens = {0}}) == 0);
+  CHECK(choice({.ignore_end = true}) == 0);
   CHECK(choice({.no_repeat_ngram_size = 1}, {0}) == 1);
   CHECK(choice({.no_repeat_ngram_size = 2}, {0}) == 0);
   CHECK(choice({.no_repeat_ngram_size = 2}, {0, 0}) == 1);
@@ -234,6 +240,9 @@ TEST_CASE("biases, bans, forced tokens and a minimum hold in greedy decoding, to
   check_error(ErrorKind::numeric_failure, "no admissible token", [&] { choice({.suppress_tokens = {0, 1, 2}}); });
   check_error(ErrorKind::numeric_failure, "no admissible token", [&] {
     choice({.no_repeat_ngram_size = 1}, {0, 1, 2});
+  });
+  check_error(ErrorKind::numeric_failure, "no admissible token", [&] {
+    choice({.ignore_end = true, .end_tokens = {0, 1, 2}});
   });
   // A ban holds for +inf, a bias does not hide a NaN.
   Sampler banned({.logit_bias = {{1, -inf}}}, 3);
@@ -261,6 +270,9 @@ TEST_CASE("ids and numbers of the steps that are out of range are named") {
   refused({.forced_tokens = {{1, 0}, {1, 2}}}, "one token for each index, got two for 1");
   refused({.min_new_tokens = 1, .end_tokens = {7}}, "end_tokens[0]");
   refused({.min_new_tokens = -1}, "min_new_tokens");
+  refused({.ignore_end = true, .end_tokens = {-1}}, "end_tokens[0]");
+  refused({.forced_tokens = {{0, 1}, {4, 2}}, .ignore_end = true, .end_tokens = {3, 2}},
+          "forced: expected no end token, since ignore_end bans them, got token 2 for index 4");
   refused({.no_repeat_ngram_size = -2}, "no_repeat_ngram_size");
   refused({.dry_multiplier = 1, .dry_breakers = {4}}, "dry_breakers[0]");
   refused({.dry_multiplier = 1, .dry_breakers = {2, 1}}, "dry_breakers: expected ascending");

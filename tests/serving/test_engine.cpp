@@ -80,7 +80,7 @@ TEST_CASE("engine: tokens come by pull, by callback and in the result, all the s
   CHECK(result.timings.ttft_seconds >= result.timings.prefill_seconds);
   CHECK(result.metrics.inter_token.count == 11);
   CHECK(result.metrics.inter_token.p99 >= result.metrics.inter_token.p50);
-  CHECK(result.sampling == "temperature(0)");
+  CHECK(result.sampling == "ignore_end(1 token) -> temperature(0)");
 }
 
 TEST_CASE("engine: the same seeded request gives the same answer twenty times, idle and beside others") {

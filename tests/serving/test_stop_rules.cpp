@@ -100,7 +100,6 @@ TEST_CASE("stop strings look at characters across tokens, and at special tokens 
   CHECK(turn.stop_string == "<turn>");
   CHECK(answer({.stop_strings = {"<turn>"}}, spelled("a<turn>b")).text == "a");  // spelled out, too
   CHECK(answer({}, spelled("a", {257, 'b'})).text == "ab");
-  CHECK(answer({.ignore_end = true}, spelled("a", {256, 'b'})).text == "ab");
   CHECK(answer({.extra_end = {'b'}}, spelled("abc")).text == "a");
   // Half a character at the end becomes U+FFFD, once.
   CHECK(answer({.max_new_tokens = 2}, spelled("a\xC3\xA9")).text == "a\xEF\xBF\xBD");

@@ -6,7 +6,7 @@ import jinja2
 import jinja2.ext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-NOW = datetime.datetime(2024, 7, 26, 9, 5, 3)  # render_templates.cpp has the same clock
+NOW = datetime.datetime(2024, 7, 26, 9, 5, 3)  # as tests/support/fixed_clock.hpp
 
 
 class Refused(Exception):

@@ -3,22 +3,11 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "support/fixed_clock.hpp"
 #include "vitrine/text/jinja/template.hpp"
 
 using namespace vitrine;
 using json = nlohmann::ordered_json;
-
-// 2024-07-26 09:05:03, as in reference.py
-static std::tm clock_of_the_tests() {
-  std::tm time{};
-  time.tm_year = 124;
-  time.tm_mon = 6;
-  time.tm_mday = 26;
-  time.tm_hour = 9;
-  time.tm_min = 5;
-  time.tm_sec = 3;
-  return time;
-}
 
 static json render(const json& request) {
   try {
@@ -26,7 +15,7 @@ static json render(const json& request) {
     std::vector<std::pair<std::string, jinja::Value>> variables;
     for (const auto& [name, value] : request["variables"].items())
       variables.emplace_back(name, jinja::Value::from_json(value.dump()).marked(1));
-    return {{"text", parsed.render(variables, {.limits = {}, .clock = clock_of_the_tests}).text.bytes()}};
+    return {{"text", parsed.render(variables, {.limits = {}, .clock = support::fixed_clock}).text.bytes()}};
   } catch (const jinja::TemplateError& error) {
     if (error.kind() == ErrorKind::refused) return {{"refused", error.message()}};
     return {{"error", error.what()}};

@@ -1,5 +1,4 @@
 // Any bytes can be encoded, and come back: invalid UTF-8, NUL, long runs; streaming never emits half a character.
-#include <ctime>
 #include <random>
 
 #include "spec_tools.hpp"
@@ -140,10 +139,8 @@ std::vector<Token> encoded_on_little_stack(const Tokenizer& tokenizer, const std
 
 // Sanitizers take their time.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-constexpr double time_allowed = 20;
 constexpr std::size_t shorter = 10;
 #else
-constexpr double time_allowed = 1;
 constexpr std::size_t shorter = 1;
 #endif
 
@@ -155,7 +152,9 @@ std::string repeated(const std::string& text, std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("long runs need no stack and little time") {
+// How long it takes is measured by bench/tokenizer_bench.cpp. What grew with the square of these lengths would not end
+// before the suite gives up.
+TEST_CASE("long runs need no stack and come to an end") {
   std::string base64;
   std::mt19937 random(2);
   for (std::size_t i = 0; i < 1'000'000 / shorter; ++i)
@@ -173,9 +172,7 @@ TEST_CASE("long runs need no stack and little time") {
   for (std::size_t t = 0; t < tokenizers.size(); ++t)
     for (std::size_t i = 0; i < texts.size(); ++i) {
       INFO("tokenizer " << t << ", text " << i);
-      const std::clock_t start = std::clock();  // of the processor, so that a busy machine does not matter
       const auto ids = encoded_on_little_stack(tokenizers[t], texts[i]);
-      CHECK(double(std::clock() - start) / CLOCKS_PER_SEC < time_allowed);
       REQUIRE(tokenizers[t].decode_bytes(ids) == texts[i]);
     }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "spec_tools.hpp"
+#include "support/fixed_clock.hpp"
 #include "text_tools.hpp"
 #include "vitrine/text/chat_template.hpp"
 
@@ -160,9 +161,7 @@ TEST_CASE("a template among several is chosen by name, or by the tools") {
 TEST_CASE("a prompt says whether the day is in it") {
   const ChatTemplate dated("{{ strftime_now('%d %b %Y') if strftime_now is defined else 'today' }}", {});
   jinja::RenderOptions options;
-  std::tm day{};
-  day.tm_mday = 26, day.tm_mon = 6, day.tm_year = 124;
-  options.clock = [&] { return day; };
+  options.clock = support::fixed_clock;
   const auto prompt = dated.render({.messages = chat_messages({})}, options);
   CHECK(prompt.text == "26 Jul 2024");
   CHECK(prompt.uses_clock);

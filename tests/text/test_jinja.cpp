@@ -1,9 +1,9 @@
 // The template language where its exact text or failure matters. Whole templates of many models, and a thousand made at
 // random, are compared with Python's jinja2 in tests/templates.
 #include <array>
-#include <ctime>
 #include <functional>
 
+#include "support/fixed_clock.hpp"
 #include "text_tools.hpp"
 #include "vitrine/text/jinja/template.hpp"
 
@@ -27,19 +27,8 @@ std::vector<std::pair<std::string, Value>> as_variables(const Value& values) {
   return out;
 }
 
-std::tm july() {
-  std::tm time{};
-  time.tm_year = 124;
-  time.tm_mon = 6;
-  time.tm_mday = 26;
-  time.tm_hour = 9;
-  time.tm_min = 5;
-  time.tm_sec = 3;
-  return time;
-}
-
 jinja::Rendering render_marked(const std::string& source, const Value& values = variables) {
-  return Template(source).render(as_variables(values), {.limits = {}, .clock = july});
+  return Template(source).render(as_variables(values), {.limits = {}, .clock = support::fixed_clock});
 }
 std::string render(const std::string& source, const Value& values = variables) {
   return render_marked(source, values).text.bytes();
@@ -138,6 +127,17 @@ TEST_CASE("a template's refusal is its own words") {
   CHECK(failure.message == "No system here: 1");
   CHECK(failure.line == 2);
   CHECK(render(source, Value::from_json(R"({"messages": [{"role": "user"}]})")) == "");
+  const std::string alternate =
+      "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turns') }}"
+      "{% endif %}{% else %}{{ raise_exception('empty') }}{% endfor %}";
+  for (const auto& [messages, words] :
+       std::vector<std::pair<const char*, const char*>>{{R"([{"role": "user"}, {"role": "user"}])", "turns"},
+                                                        {R"([{"role": "assistant"}])", "turns"},
+                                                        {"[]", "empty"}}) {
+    const auto refusal = failure_of(alternate, Value::dict({{"messages", Value::from_json(messages)}}));
+    CHECK(refusal.kind == ErrorKind::refused);
+    CHECK(refusal.message == words);
+  }
 }
 
 TEST_CASE("what never ends, ends soon") {

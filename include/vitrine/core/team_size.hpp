@@ -15,11 +15,12 @@ VITRINE_NAMESPACE_BEGIN
 
 class TeamSize {
  public:
+  using Clock = std::chrono::steady_clock;
   explicit TeamSize(int most) : most_(most), now_(most) {}
   int most() const { return most_; }
 
-  int begin() {
-    start_ = Clock::now();
+  int begin(Clock::time_point now = Clock::now()) {
+    start_ = now;
     if (now_ < most_ && start_ >= retry_) {
       ++now_;
       retry_ = start_ + pause_;
@@ -27,8 +28,7 @@ class TeamSize {
     return now_;
   }
 
-  void end(std::chrono::nanoseconds slept) {
-    const auto end = Clock::now();
+  void end(std::chrono::nanoseconds slept, Clock::time_point end = Clock::now()) {
     const double idle = (std::min)(double(now_), double(slept.count()) / double((end - start_).count() + 1));
     if (idle > 0.5 && now_ > 1) {
       now_ = (std::max)(1, now_ - (std::max)(1, int(idle)));
@@ -40,7 +40,6 @@ class TeamSize {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   static constexpr Clock::duration shortest_pause = std::chrono::milliseconds(20);
   static constexpr Clock::duration longest_pause = std::chrono::seconds(1);
   int most_, now_;

@@ -307,7 +307,8 @@ struct Engine::Impl {
     for (std::size_t i = 0; i < prompt.size(); ++i)
       check(prompt[i] >= 0 && prompt[i] < n_vocab, ErrorKind::bad_argument, "token at index ", i, ": expected 0 to ",
             n_vocab - 1, ", got ", prompt[i]);
-    check_sampling(of_request.sampling, n_vocab);
+    check_end_tokens(of_request, n_vocab);
+    check_sampling(sampling_with_end_tokens(of_request, model->tokenizer()), n_vocab);
     for (const auto& n : {of_request.log_probabilities, of_request.prompt_log_probabilities})
       check(n.value_or(0) >= 0, ErrorKind::bad_argument, "log_probabilities: expected at least 0, got ", n.value_or(0));
     check_speculation(of_request.speculation);

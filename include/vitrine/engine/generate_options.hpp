@@ -18,8 +18,8 @@ VITRINE_NAMESPACE_BEGIN
 struct GenerateOptions {
   SamplingOptions sampling{};
   std::int64_t max_new_tokens = 256;
-  bool ignore_end = false;                          // end tokens are ordinary ones
-  std::vector<Token> extra_end{};                   // further tokens that end this generation
+  bool ignore_end = false;                          // no end token is ever chosen: all are banned, extra_end, too
+  std::vector<Token> extra_end{};                   // end this generation like the model's own end tokens
   std::vector<std::string> stop_strings{};          // end it where they appear in its text, which goes up to them
   double time_limit = 0;                            // seconds from the request on; 0: none
   SpeculationOptions speculation{};                 // guesses, several tokens per pass

@@ -51,19 +51,17 @@ class StopRules {
   StreamDecoder decoder_;
   std::vector<Token> end_tokens_;                             // besides the model's own
   std::vector<std::pair<Token, std::size_t>> stop_tokens_{};  // special tokens whose text is a stop string
-  bool ignore_end_;
   std::int64_t max_new_tokens_, n_tokens_ = 0;
   double time_limit_;
   std::string piece_, found_;
 };
 
-// The sampling options of a generation, told which tokens may end it.
-inline SamplingOptions sampling_with_end_tokens(const GenerateOptions& options, const Tokenizer& tokenizer) {
-  auto sampling = options.sampling;
-  for (const auto* tokens : {&tokenizer.end_tokens(), &options.extra_end})
-    sampling.end_tokens.insert(sampling.end_tokens.end(), tokens->begin(), tokens->end());
-  return sampling;
-}
+// Throws Error(bad_argument) for an id of extra_end outside the vocabulary.
+void check_end_tokens(const GenerateOptions& options, std::int64_t n_vocab);
+
+// The sampling options of a generation, told which tokens may end it. That is how ignore_end works: the sampler bans
+// them, so none comes to the rules.
+SamplingOptions sampling_with_end_tokens(const GenerateOptions& options, const Tokenizer& tokenizer);
 
 VITRINE_NAMESPACE_END
 

@@ -16,15 +16,12 @@ VITRINE_INLINE StopRules::StopRules(Tokenizer tokenizer, std::int64_t n_vocab, c
       matcher_(stop_strings_),
       decoder_(tokenizer_),
       end_tokens_(options.extra_end),
-      ignore_end_(options.ignore_end),
       max_new_tokens_(options.max_new_tokens),
       time_limit_(options.time_limit) {
   check(max_new_tokens_ >= 1, ErrorKind::bad_argument, "max_new_tokens: expected at least 1, got ", max_new_tokens_);
   check(time_limit_ >= 0 && time_limit_ <= (std::numeric_limits<double>::max)(), ErrorKind::bad_argument,
         "time_limit: expected a number of seconds, or 0 for none, got ", time_limit_);
-  for (std::size_t i = 0; i < end_tokens_.size(); ++i)
-    check(end_tokens_[i] >= 0 && end_tokens_[i] < n_vocab, ErrorKind::bad_argument, "extra_end[", i,
-          "]: expected ids from 0 to ", n_vocab - 1, ", got ", end_tokens_[i]);
+  check_end_tokens(options, n_vocab);
   for (std::size_t i = 0; i < stop_strings_.size(); ++i)
     if (const auto token = tokenizer_.find(stop_strings_[i]); token && tokenizer_.is_special(*token))
       stop_tokens_.emplace_back(*token, i);
@@ -64,8 +61,24 @@ VITRINE_INLINE bool StopRules::flush(std::string& text) {
 }
 
 VITRINE_INLINE bool StopRules::ends(Token token) const {
-  if (ignore_end_) return false;
   return tokenizer_.is_end(token) || std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
+}
+
+VITRINE_INLINE void check_end_tokens(const GenerateOptions& options, std::int64_t n_vocab) {
+  for (std::size_t i = 0; i < options.extra_end.size(); ++i)
+    check(options.extra_end[i] >= 0 && options.extra_end[i] < n_vocab, ErrorKind::bad_argument, "extra_end[", i,
+          "]: expected ids from 0 to ", n_vocab - 1, ", got ", options.extra_end[i]);
+}
+
+VITRINE_INLINE SamplingOptions sampling_with_end_tokens(const GenerateOptions& options, const Tokenizer& tokenizer) {
+  auto sampling = options.sampling;
+  sampling.ignore_end |= options.ignore_end;
+  auto& all = sampling.end_tokens;
+  for (const auto* tokens : {&tokenizer.end_tokens(), &options.extra_end})
+    all.insert(all.end(), tokens->begin(), tokens->end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return sampling;
 }
 
 VITRINE_NAMESPACE_END

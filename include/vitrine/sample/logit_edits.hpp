@@ -7,6 +7,7 @@
 //   NoRepeatNgram      bans what would complete an n-gram that was there before (Paulus et al. 2017)
 //   BannedTokens       bans tokens, and the last token of a sequence whose others have just come
 //   MinTokens          bans the end tokens until so many tokens are generated
+//   NoEndTokens        bans them throughout
 //   ForcedTokens       bans all but the one that was asked for at this place
 // DRY, the longest of them, is in sample/dry.hpp.
 #pragma once
@@ -98,6 +99,15 @@ struct BannedTokens {
 struct MinTokens {
   static constexpr const char* name = "min_new_tokens";
   std::int64_t n;
+  std::vector<Token> end_tokens;
+
+  void check(std::int64_t n_vocab) const;
+  std::string describe() const;
+  void apply(LogitEdit& edit) const;
+};
+
+struct NoEndTokens {
+  static constexpr const char* name = "ignore_end";
   std::vector<Token> end_tokens;
 
   void check(std::int64_t n_vocab) const;

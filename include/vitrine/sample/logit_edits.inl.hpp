@@ -40,6 +40,10 @@ class TokenCounts {
   std::span<const Token> tokens_;
 };
 
+inline void ban_all(LogitEdit& edit, const std::vector<Token>& tokens) {
+  for (const Token token : tokens) edit.logit(token) = LogitEdit::banned;
+}
+
 }  // namespace sampling_detail
 
 VITRINE_INLINE void LogitEdit::check_id(Token token) const {
@@ -157,9 +161,16 @@ VITRINE_INLINE void MinTokens::check(std::int64_t n_vocab) const {
 }
 VITRINE_INLINE std::string MinTokens::describe() const { return sampling_detail::written(name, n); }
 VITRINE_INLINE void MinTokens::apply(LogitEdit& edit) const {
-  if (std::int64_t(edit.generated().size()) >= n) return;
-  for (const Token token : end_tokens) edit.logit(token) = LogitEdit::banned;
+  if (std::int64_t(edit.generated().size()) < n) sampling_detail::ban_all(edit, end_tokens);
 }
+
+VITRINE_INLINE void NoEndTokens::check(std::int64_t n_vocab) const {
+  sampling_detail::check_tokens("end_tokens", end_tokens, n_vocab);
+}
+VITRINE_INLINE std::string NoEndTokens::describe() const {
+  return sampling_detail::written(name, counted(std::int64_t(end_tokens.size()), "token"));
+}
+VITRINE_INLINE void NoEndTokens::apply(LogitEdit& edit) const { sampling_detail::ban_all(edit, end_tokens); }
 
 VITRINE_INLINE void ForcedTokens::check(std::int64_t n_vocab) const {
   for (std::size_t i = 0; i < tokens.size(); ++i) {

@@ -22,8 +22,8 @@
 VITRINE_NAMESPACE_BEGIN
 
 using SamplingStep = std::variant<LogitBias, RepetitionPenalty, PresenceFrequency, Dry, NoRepeatNgram, BannedTokens,
-                                  MinTokens, ForcedTokens, Temperature, DynamicTemperature, TopK, TopP, MinP, Typical,
-                                  TopNSigma, EpsilonCutoff, EtaCutoff, TopH, Xtc, Mirostat>;
+                                  MinTokens, NoEndTokens, ForcedTokens, Temperature, DynamicTemperature, TopK, TopP,
+                                  MinP, Typical, TopNSigma, EpsilonCutoff, EtaCutoff, TopH, Xtc, Mirostat>;
 
 using SamplingChain = std::vector<SamplingStep>;
 

@@ -51,7 +51,8 @@ struct SamplingOptions {
   std::vector<std::vector<Token>> bad_words{};  // sequences never completed
   std::vector<ForcedToken> forced_tokens{};
   std::int64_t min_new_tokens = 0;  // end tokens are banned until then
-  std::vector<Token> end_tokens{};  // for min_new_tokens; generate() adds the model's
+  bool ignore_end = false;          // or throughout
+  std::vector<Token> end_tokens{};  // for these two; generate() adds the model's
   // sample/dry.hpp
   double dry_multiplier = 0.0;  // 0: off
   double dry_base = 1.75;

@@ -1,12 +1,24 @@
 // Bodies of sample/sampling_options.hpp.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "vitrine/core/error.hpp"
 #include "vitrine/sample/sampling_options.hpp"
 
 VITRINE_NAMESPACE_BEGIN
+
+namespace sampling_detail {
+
+// A forced token comes even if another step bans it, so one of both must be a mistake.
+inline void check_forced_are_no_end(const SamplingOptions& o) {
+  for (const auto& [index, id] : o.forced_tokens)
+    check(std::find(o.end_tokens.begin(), o.end_tokens.end(), id) == o.end_tokens.end(), ErrorKind::bad_argument,
+          "forced: expected no end token, since ignore_end bans them, got token ", id, " for index ", index);
+}
+
+}  // namespace sampling_detail
 
 VITRINE_INLINE const char* sampling_order_name(SamplingOrder order) {
   switch (order) {
@@ -61,6 +73,8 @@ VITRINE_INLINE SamplingChain sampling_chain(const SamplingOptions& o, std::int64
   const bool any_banned = !banned.empty();
   add(any_banned, BannedTokens{std::move(banned)});
   add(o.min_new_tokens != 0, MinTokens{o.min_new_tokens, o.end_tokens});
+  add(o.ignore_end && !o.end_tokens.empty(), NoEndTokens{o.end_tokens});
+  if (o.ignore_end) sampling_detail::check_forced_are_no_end(o);
   add(!o.forced_tokens.empty(), ForcedTokens{o.forced_tokens});
 
   if (!llama_cpp) add_temperature();

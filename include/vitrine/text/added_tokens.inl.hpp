@@ -3,11 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <bitset>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "vitrine/text/longest_word.inl.hpp"
 #include "vitrine/text/pattern.hpp"
 #include "vitrine/text/tokenizer_spec.hpp"
 #include "vitrine/text/unicode.inl.hpp"
@@ -40,46 +41,15 @@ inline bool is_word(std::string_view character) {
   return unicode::is_letter_mark_digit_or_connector(code);
 }
 
-// Where special tokens are recognised: ranges of the text, ascending and apart.
-class SpecialPlaces {
- public:
-  explicit SpecialPlaces(std::vector<TextRange> ranges) : ranges_(std::move(ranges)) {}
-
-  // The range that holds this byte; an empty one if none does.
-  TextRange around(std::size_t at) const {
-    const auto range = std::upper_bound(ranges_.begin(), ranges_.end(), at,
-                                        [](std::size_t value, const TextRange& each) { return value < each.end; });
-    return range == ranges_.end() || range->begin > at ? TextRange{at, at} : *range;
-  }
-  // Those of a part of the text, counted from its start.
-  SpecialPlaces shifted(std::size_t begin, std::size_t size) const {
-    std::vector<TextRange> out;
-    for (const TextRange& range : ranges_)
-      if (range.end > begin && range.begin < begin + size)
-        out.push_back({(std::max)(range.begin, begin) - begin, (std::min)(range.end, begin + size) - begin});
-    return SpecialPlaces(std::move(out));
-  }
-  bool starts_at(std::size_t at) const {
-    const TextRange range = around(at);
-    return range.begin == at && range.end > at;
-  }
-
- private:
-  std::vector<TextRange> ranges_;
-};
-
 class Matcher {
  public:
   struct Match {
-    TextRange range;      // what it takes, stripped white space included
-    std::size_t end = 0;  // where its own text ends: the search goes on there, even in white space that was taken
-    Token id = -1;
+    std::size_t begin = 0;
+    const AddedToken* token = nullptr;
   };
 
   void add(AddedToken token) {
-    if (token.text.empty()) return;
-    first_bytes_.set(static_cast<unsigned char>(token.text.front()));
-    tokens_.push_back(std::move(token));
+    if (!token.text.empty()) tokens_.push_back(std::move(token));
   }
   // After the last add(). Of equal texts the first added one stays.
   void finish() {
@@ -87,82 +57,111 @@ class Matcher {
     tokens_.erase(
         std::unique(tokens_.begin(), tokens_.end(), [](const auto& a, const auto& b) { return a.text == b.text; }),
         tokens_.end());
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+      (tokens_[i].special ? special_ : ordinary_).add(tokens_[i].text, std::int32_t(i));
+    special_.finish();
+    ordinary_.finish();
   }
   bool empty() const { return tokens_.empty(); }
 
-  // The next match from `from` on, id -1 if there is none. Matches do not overlap; one that is not allowed (special, or
-  // inside a word) is passed over as a whole. `taken`: where the text begins that no earlier token has taken along.
-  // With `places`, special tokens are seen within these ranges only, and nothing else may take a byte of theirs.
-  Match find(std::string_view text, std::size_t from, std::size_t taken, bool parse_special,
-             const SpecialPlaces* places = nullptr) const {
-    for (std::size_t at = from; at < text.size(); ++at) {
-      if (!first_bytes_[static_cast<unsigned char>(text[at])]) continue;
-      const AddedToken* token = longest(text, at, places);
-      if (token == nullptr) continue;
-      Match match{{at, at + token->text.size()}, at + token->text.size(), token->id};
-      const bool in_scaffold = places != nullptr && token->special;
-      if ((token->special && !parse_special) ||
-          (token->single_word && !in_scaffold && !stands_alone(text, match.range))) {
-        at = match.range.end - 1;
-        continue;
+  // The longest token at each place where one begins, the last place first; how many steps that took. With `places`
+  // (ascending and apart), a special token must lie within one of them, and no other one may take away the special
+  // token that a place begins with.
+  std::size_t find(std::string_view text, const std::vector<TextRange>* places, std::vector<Match>& found) const {
+    const std::vector<TextRange> everywhere = {{0, text.size()}};
+    std::size_t n_places = (places ? *places : everywhere).size(), n_steps = 0;
+    const TextRange* const ranges = (places ? *places : everywhere).data();
+    auto special = LongestWord::start, ordinary = LongestWord::start;
+    for (std::size_t at = text.size(); at-- > 0;) {
+      ordinary = ordinary_.step(ordinary, text[at], n_steps);
+      std::int32_t longest = ordinary_.longest(ordinary);
+      while (n_places > 0 && ranges[n_places - 1].begin > at) --n_places;
+      if (n_places > 0 && at < ranges[n_places - 1].end) {
+        const TextRange& place = ranges[n_places - 1];
+        if (at + 1 == place.end) special = LongestWord::start;
+        special = special_.step(special, text[at], n_steps);
+        const std::int32_t other = special_.longest(special);
+        if (other >= 0 && (longest < 0 || size_of(longest) < size_of(other))) {
+          longest = other;
+          if (places && at == place.begin) ordinary = LongestWord::start;  // further left, none reaches across
+        }
       }
+      if (longest >= 0) found.push_back({at, &tokens_[std::size_t(longest)]});
+    }
+    return n_steps;
+  }
+
+ private:
+  std::size_t size_of(std::int32_t i) const { return tokens_[std::size_t(i)].text.size(); }
+
+  std::vector<AddedToken> tokens_;
+  LongestWord special_, ordinary_;
+};
+
+// Goes through the matches from the left. They do not overlap; one that is not allowed (special, or inside a word) is
+// passed over as a whole.
+class Cutter {
+ public:
+  Cutter(const Matcher& matcher, std::string_view text, const std::vector<TextRange>* places)
+      : text_(text), in_places_(places != nullptr) {
+    matcher.find(text, places, found_);
+  }
+
+  struct Cut {
+    TextRange range;  // what it takes, stripped white space included
+    Token id = -1;
+  };
+  // The next one, id -1 if there is none. `taken`: where the text begins that no earlier token has taken along; the
+  // search goes on behind a token's own text, even in white space that was taken.
+  Cut next(std::size_t taken, bool parse_special) {
+    while (!found_.empty()) {
+      const auto [begin, token] = found_.back();
+      found_.pop_back();
+      if (begin < at_) continue;
+      TextRange range = {begin, begin + token->text.size()};
+      at_ = range.end;
+      const bool in_scaffold = in_places_ && token->special;
+      if (token->special && !parse_special) continue;
+      if (token->single_word && !in_scaffold && !stands_alone(range)) continue;
       if (token->left_strip) {
-        while (match.range.begin > taken) {
-          const auto before = character_before(text, match.range.begin);
-          if (!is_space(before) || before.size() > match.range.begin - taken) break;
-          match.range.begin -= before.size();
+        while (range.begin > taken) {
+          const auto before = character_before(text_, range.begin);
+          if (!is_space(before) || before.size() > range.begin - taken) break;
+          range.begin -= before.size();
         }
-        match.range.begin = (std::max)(match.range.begin, taken);
+        range.begin = (std::max)(range.begin, taken);
       }
-      if (token->right_strip)
-        while (match.range.end < text.size()) {
-          const auto unit = utf8::first_unit(text.substr(match.range.end));
-          if (!is_space(text.substr(match.range.end, unit.n_bytes))) break;
-          match.range.end += unit.n_bytes;
-        }
-      return match;
+      if (token->right_strip) range.end = white_until(range.end);
+      return {range, token->id};
     }
     return {};
   }
 
  private:
-  static bool stands_alone(std::string_view text, TextRange range) {
-    if (range.begin > 0 && is_word(character_before(text, range.begin))) return false;
-    const auto behind = text.substr(range.end);
+  bool stands_alone(TextRange range) const {
+    if (range.begin > 0 && is_word(character_before(text_, range.begin))) return false;
+    const auto behind = text_.substr(range.end);
     return behind.empty() || !is_word(behind.substr(0, utf8::first_unit(behind).n_bytes));
   }
 
-  // The tokens are sorted; those that begin like the text form a range that each further byte narrows.
-  const AddedToken* longest(std::string_view text, std::size_t at, const SpecialPlaces* places) const {
-    auto low = tokens_.begin(), high = tokens_.end();
-    const AddedToken* best = nullptr;
-    for (std::size_t depth = 0; at + depth < text.size(); ++depth) {
-      const auto wanted = static_cast<unsigned char>(text[at + depth]);
-      low = std::partition_point(low, high, [&](const AddedToken& token) {
-        return token.text.size() <= depth || static_cast<unsigned char>(token.text[depth]) < wanted;
-      });
-      high = std::partition_point(
-          low, high, [&](const AddedToken& token) { return static_cast<unsigned char>(token.text[depth]) == wanted; });
-      if (low == high) break;
-      if (low->text.size() == depth + 1 && (places == nullptr || may_match(*low, text, at, *places))) best = &*low;
+  // Where the white space that begins here ends. Tokens of white space may ask for each place of a long run of it.
+  std::size_t white_until(std::size_t at) {
+    const bool is_start = at < text_.size() && (static_cast<unsigned char>(text_[at]) & 0xC0) != 0x80;
+    if (is_start && white_.begin <= at && at < white_.end) return white_.end;
+    white_ = {at, at};
+    while (white_.end < text_.size()) {
+      const auto unit = utf8::first_unit(text_.substr(white_.end));
+      if (!is_space(text_.substr(white_.end, unit.n_bytes))) break;
+      white_.end += unit.n_bytes;
     }
-    return best;
+    return white_.end;
   }
 
-  // A special token must lie within one place. Another one that reaches into a place from outside must not take away
-  // the start of a special token there.
-  bool may_match(const AddedToken& token, std::string_view text, std::size_t at, const SpecialPlaces& places) const {
-    const std::size_t end = at + token.text.size();
-    const TextRange place = places.around(at);
-    if (token.special) return end <= place.end && at >= place.begin && place.begin < place.end;
-    for (std::size_t inside = at + 1; inside < end; ++inside)
-      if (places.starts_at(inside))
-        if (const AddedToken* other = longest(text, inside, &places); other != nullptr && other->special) return false;
-    return true;
-  }
-
-  std::vector<AddedToken> tokens_;
-  std::bitset<256> first_bytes_;
+  std::string_view text_;
+  bool in_places_;
+  std::vector<Matcher::Match> found_;  // from the right
+  std::size_t at_ = 0;
+  TextRange white_{};  // the run of white space seen last
 };
 
 }  // namespace added_detail

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include "vitrine/core/error.hpp"
 #include "vitrine/model/hf_config.hpp"
@@ -40,16 +41,18 @@ inline bool class_adds_by_flags(const Part& config) {
 inline void read_added_tokens(const Part& config, TokenizerSpec& spec, std::int64_t limit) {
   if (!config.has("added_tokens_decoder")) return;
   const Part entries = config.part("added_tokens_decoder");
+  std::unordered_set<Token> known, again;
+  for (const AddedToken& token : spec.added) known.insert(token.id);
+  const auto n_before = std::ptrdiff_t(spec.added.size());
   for (const auto& [key, value] : config.need("added_tokens_decoder").items()) {
     const bool is_number = !key.empty() && key.size() < 10 &&
                            std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
     check(is_number, ErrorKind::bad_file, config.source(), ": ", entries.full(key), " is not an id");
     const Part entry(value, config.source(), entries.full(key));
     const Token id = json_tokenizer_detail::read_id(json(std::stoull(key)), limit, config.source(), key);
-    const auto known = std::find_if(spec.added.begin(), spec.added.end(), [&](const auto& t) { return t.id == id; });
-    if (known != spec.added.end()) {
+    if (!known.insert(id).second) {
       if (spec.rule != MergeRule::scores) continue;  // tokenizer.json has said it all
-      spec.added.erase(known);
+      again.insert(id);
     }
     const std::string before = std::size_t(id) < spec.tokens.size() ? spec.tokens[std::size_t(id)].text : "";
     const TokenKind kind = before.empty() ? TokenKind::normal : spec.tokens[std::size_t(id)].kind;
@@ -57,6 +60,9 @@ inline void read_added_tokens(const Part& config, TokenizerSpec& spec, std::int6
     if (spec.rule == MergeRule::scores) spec.added.back().normalized = false;  // cut out of the text as it stands
     if (kind == TokenKind::unknown) spec.tokens[std::size_t(id)].kind = kind;
   }
+  const auto said_again = [&](const AddedToken& token) { return again.count(token.id) != 0; };
+  const auto end = spec.added.begin() + n_before;
+  spec.added.erase(std::remove_if(spec.added.begin(), end, said_again), end);
 }
 
 inline void put_around(const Part& config, TokenizerSpec& spec, std::optional<Token> eos) {

@@ -91,7 +91,7 @@ class Encoder {
         range = {(std::min)(range.begin, text.size()), (std::min)(range.end, text.size())};
       }
       if (replaces) move_with_spaces(text, ranges);
-      places_.emplace(std::move(ranges));
+      places_ = std::move(ranges);
     }
     if (replaces) text = spaced = normalizer_detail::replace_all(text, block_space, " ");
     whole_ = text;
@@ -113,27 +113,32 @@ class Encoder {
     }
   }
   // Special tokens in a part of the text: everywhere, or in the caller's ranges, as far as the part is as it was there.
-  std::optional<added_detail::SpecialPlaces> places_in(std::string_view part) const {
+  std::optional<std::vector<TextRange>> places_in(std::string_view part) const {
     if (!places_) return std::nullopt;
+    std::vector<TextRange> places;
     const std::less<const char*> before;
     if (before(part.data(), whole_.data()) || before(whole_.data() + whole_.size(), part.data() + part.size()))
-      return added_detail::SpecialPlaces({});  // normalised
-    return places_->shifted(std::size_t(part.data() - whole_.data()), part.size());
+      return places;  // normalised
+    const auto begin = std::size_t(part.data() - whole_.data()), end = begin + part.size();
+    auto range = std::partition_point(places_->begin(), places_->end(),
+                                      [&](const TextRange& each) { return each.end <= begin; });
+    for (; range != places_->end() && range->begin < end; ++range)
+      places.push_back({(std::max)(range->begin, begin) - begin, (std::min)(range->end, end) - begin});
+    return places;
   }
 
   // Added tokens go to the output, the text between them to `use(segment, is it the start of the text?)`.
   template <class Use>
   void split_at(const added_detail::Matcher& matcher, std::string_view text, Use&& use) {
-    std::size_t taken = 0, at = 0;
     if (matcher.empty()) return text.empty() ? void() : use(text, true);
     const auto places = places_in(text);
-    for (;;) {
-      const auto match = matcher.find(text, at, taken, parse_special_, places ? &*places : nullptr);
-      if (match.id < 0) break;
-      if (match.range.begin > taken) use(text.substr(taken, match.range.begin - taken), taken == 0);
-      if (match.range.begin < match.range.end) out_.push_back(match.id);  // else all of it was taken already
-      taken = match.range.end;
-      at = match.end;
+    added_detail::Cutter cutter(matcher, text, places ? &*places : nullptr);
+    std::size_t taken = 0;
+    for (auto cut = cutter.next(taken, parse_special_); cut.id >= 0; cut = cutter.next(taken, parse_special_)) {
+      const auto [begin, end] = cut.range;
+      if (begin > taken) use(text.substr(taken, begin - taken), taken == 0);
+      if (begin < end) out_.push_back(cut.id);  // else all of it was taken already
+      taken = end;
     }
     if (taken < text.size()) use(text.substr(taken), taken == 0);
   }
@@ -295,7 +300,7 @@ class Encoder {
   std::optional<std::span<const TextRange>> special_in_;
   SpacePrefix space_prefix_;
   std::vector<Token>& out_;
-  std::optional<added_detail::SpecialPlaces> places_;  // special_in_, as ranges of whole_
+  std::optional<std::vector<TextRange>> places_;  // special_in_, as ranges of whole_
   std::string_view whole_;
   std::size_t n_replaced_ = 0;
   bool last_was_unknown_ = false;
