@@ -150,9 +150,16 @@ class Generate(Common, unittest.TestCase):
         one_thread = self.result("--do_sample", "--temperature", "5", "--top_k", "0", "--seed", "42", "--threads", "1")
         self.assertEqual(drawn["tokens"], one_thread["tokens"])
         fresh = self.result("--do_sample", "--temperature", "5", "--top_k", "0")
-        self.assertNotEqual(fresh["tokens"], drawn["tokens"])
+        self.assertNotIn(fresh["seed"], (42, self.result("--do_sample")["seed"]))
         again = self.result("--do_sample", "--temperature", "5", "--top_k", "0", "--seed", str(fresh["seed"]))
         self.assertEqual(fresh["tokens"], again["tokens"])
+
+    def test_end_tokens(self):
+        end = json.loads((DATA / "tiny" / "llama_gqa" / "config.json").read_text())["eos_token_id"]
+        likely = ("--logit_bias", f"{end}:1000")
+        self.assertEqual(self.result(*likely)["tokens"], self.result("--suppress_tokens", end)["tokens"])
+        ended = json.loads(run(*self.arguments[:-1], *likely, "--json").stdout)
+        self.assertEqual((ended["tokens"], ended["text"], ended["finish_reason"]), ([], "", "end_token"))
 
     def test_stop_strings(self):
         text = self.result()["text"]
@@ -183,9 +190,9 @@ class Generate(Common, unittest.TestCase):
                              "--min_new_tokens", "2", "--mirostat_tau", "5", "--dynatemp_range", "0.2", "--seed", "3")
         self.assertEqual(result["sampling"],
                          "logit_bias(2 tokens) -> presence_frequency(1, 0) -> dry(0.8, 1.75, 2) -> "
-                         "no_repeat_ngram_size(3) -> banned(2 sequences) -> min_new_tokens(2) -> top_n_sigma(3) -> "
-                         "top_k(40) -> typical_p(0.9) -> top_p(0.95) -> min_p(0.05) -> xtc(0.5, 0.1) -> "
-                         "dynamic_temperature(0.8, 0.2, 1) -> mirostat(5, 0.1)")
+                         "no_repeat_ngram_size(3) -> banned(2 sequences) -> min_new_tokens(2) -> ignore_end(1 token) "
+                         "-> top_n_sigma(3) -> top_k(40) -> typical_p(0.9) -> top_p(0.95) -> min_p(0.05) -> "
+                         "xtc(0.5, 0.1) -> dynamic_temperature(0.8, 0.2, 1) -> mirostat(5, 0.1)")
         greedy = self.result()["tokens"][0]
         self.assertNotEqual(self.result("--suppress_tokens", greedy)["tokens"][0], greedy)
 

@@ -68,9 +68,9 @@ class Matcher {
   // (ascending and apart), a special token must lie within one of them, and no other one may take away the special
   // token that a place begins with.
   std::size_t find(std::string_view text, const std::vector<TextRange>* places, std::vector<Match>& found) const {
-    const std::vector<TextRange> everywhere = {{0, text.size()}};
-    std::size_t n_places = (places ? *places : everywhere).size(), n_steps = 0;
-    const TextRange* const ranges = (places ? *places : everywhere).data();
+    const TextRange everywhere = {0, text.size()};
+    const TextRange* const ranges = places ? places->data() : &everywhere;
+    std::size_t n_places = places ? places->size() : 1, n_steps = 0;
     auto special = LongestWord::start, ordinary = LongestWord::start;
     for (std::size_t at = text.size(); at-- > 0;) {
       ordinary = ordinary_.step(ordinary, text[at], n_steps);
