@@ -200,12 +200,12 @@ TEST_CASE("the maxima of blocks are those of the results, which they change no b
 
 TEST_CASE("any range of panels computes its own rows and no others") {
   for (const DType type : all_types) {
-    const Case c = make_case(type, 16 * 11 - 3, dtype_info(type).block_len == 1 ? 33 : 256, 3, false);
+    const Case c = make_case(type, 16 * 11 - 3, dtype_info(type).block_len == 1 ? 33 : 256, 17, false);
     LinearInput input;
-    input.reserve(3, c.n_cols);
+    input.reserve(17, c.n_cols);
     Team team(1);
     for (const Isa isa : available_isas())
-      for (const std::int64_t n_tokens : {1, 3})
+      for (const std::int64_t n_tokens : {1, 3, 17})
         for (std::int64_t first = 0; first <= 10; first += 5)
           for (std::int64_t last = first; last <= 11; ++last) {
             std::vector<float> y(std::size_t(n_tokens * c.n_rows), -1.0f);
@@ -216,11 +216,7 @@ TEST_CASE("any range of panels computes its own rows and no others") {
             job.weights = c.w.panel(0);
             job.panel_bytes = c.w.panel_bytes();
             job.n_rows = c.n_rows;
-            job.n_cols = job.x_stride = c.n_cols;
-            job.n_tokens = n_tokens;
-            job.x = c.x.data();
-            job.x_32 = input.blocks_32();
-            job.x_256 = input.blocks_256();
+            input.give_to(job);
             job.y = y.data();
             job.y_stride = c.n_rows;
             const LinearForms& forms = linear_forms(kernels(isa).linear, type);

@@ -36,17 +36,15 @@ class LinearInput {
   std::int64_t n_tokens() const { return x_.size(0); }
   std::int64_t n_cols() const { return x_.size(1); }
   TensorView<const float, 2> x() const { return x_; }
-  // [n_tokens][n_cols / 32] and [n_tokens][n_cols / 256]; null if the last prepare did not make them.
-  const XBlock32* blocks_32() const { return prepared_32_; }
-  const XBlock256* blocks_256() const { return prepared_256_; }
+  // Gives a job its input in every form that the last prepare made.
+  void give_to(LinearJob& job) const;
 
  private:
   std::int64_t max_tokens_ = 0, max_cols_ = 0;
   AlignedBytes room_32_, room_256_;
   // Written by thread 0 in prepare, read by all after the caller's barrier.
   TensorView<const float, 2> x_;
-  const XBlock32* prepared_32_ = nullptr;
-  const XBlock256* prepared_256_ = nullptr;
+  bool has_32_ = false, has_256_ = false, as_tiles_ = false;
 };
 
 struct LinearOptions {

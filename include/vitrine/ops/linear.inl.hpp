@@ -51,13 +51,15 @@ VITRINE_INLINE const LinearForms& linear_forms(const LinearKernels& kernels, DTy
 VITRINE_INLINE void LinearInput::reserve(std::int64_t max_tokens, std::int64_t max_cols) {
   check(max_tokens > 0 && max_cols > 0, ErrorKind::bad_argument, "linear input: expected room for at least 1 x 1, got ",
         max_tokens, " x ", max_cols);
-  room_32_ = AlignedBytes(std::size_t(max_tokens * (max_cols / 32)) * sizeof(XBlock32));
-  room_256_ = AlignedBytes(std::size_t(max_tokens * (max_cols / 256)) * sizeof(XBlock256));
+  const std::size_t tokens = std::size_t(max_tokens);
+  const std::size_t tiles = max_tokens < matrix_tokens ? 0 : (tokens + matrix_tokens - 1) / matrix_tokens;
+  room_32_ = AlignedBytes(std::size_t(max_cols / 32) * (std::max)(tokens * sizeof(XBlock32), tiles * sizeof(XTile32)));
+  room_256_ =
+      AlignedBytes(std::size_t(max_cols / 256) * (std::max)(tokens * sizeof(XBlock256), tiles * sizeof(XTile256)));
   max_tokens_ = max_tokens;
   max_cols_ = max_cols;
   x_ = {};
-  prepared_32_ = nullptr;
-  prepared_256_ = nullptr;
+  has_32_ = has_256_ = false;
 }
 
 VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
@@ -72,26 +74,51 @@ VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& tabl
     needs_32 = needs_32 || activation_block(reader->type()) == 32;
     needs_256 = needs_256 || activation_block(reader->type()) == 256;
   }
-  auto* blocks_32 = reinterpret_cast<XBlock32*>(room_32_.data());
-  auto* blocks_256 = reinterpret_cast<XBlock256*>(room_256_.data());
+  const bool as_tiles = table.linear.takes_tiles(n_tokens);
   if (worker.id() == 0) {
     x_ = x;
-    prepared_32_ = needs_32 ? blocks_32 : nullptr;
-    prepared_256_ = needs_256 ? blocks_256 : nullptr;
+    has_32_ = needs_32;
+    has_256_ = needs_256;
+    as_tiles_ = as_tiles;
   }
   // Many tokens are shared out whole; a few are cut into pieces of at least 256 values.
   const std::int64_t most_pieces = (std::max)(std::int64_t(1), n_cols / 256);
   const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(most_pieces, std::int64_t(8));
-  const auto quantise = [&](auto* blocks, std::int64_t n_blocks, auto kernel) {
+  const auto quantise = [&](std::int64_t n_blocks, auto* blocks, auto kernel, auto* tiles, auto tile_kernel) {
     const Worker::Range mine = worker.share(n_tokens * pieces);
     for (std::int64_t i = mine.begin; i < mine.end; ++i) {
       const std::int64_t token = i / pieces, piece = i % pieces;
-      kernel(x.data() + token * x.strides()[0], blocks + token * n_blocks, n_blocks * piece / pieces,
-             n_blocks * (piece + 1) / pieces);
+      const std::int64_t first = n_blocks * piece / pieces, last = n_blocks * (piece + 1) / pieces;
+      const float* from = x.data() + token * x.strides()[0];
+      if (as_tiles)
+        tile_kernel(from, tiles + token / matrix_tokens * n_blocks, int(token % matrix_tokens), first, last);
+      else
+        kernel(from, blocks + token * n_blocks, first, last);
     }
   };
-  if (needs_32) quantise(blocks_32, n_cols / 32, table.linear.quantise_32);
-  if (needs_256) quantise(blocks_256, n_cols / 256, table.linear.quantise_256);
+  const LinearKernels& with = table.linear;
+  if (needs_32)
+    quantise(n_cols / 32, reinterpret_cast<XBlock32*>(room_32_.data()), with.quantise_32,
+             reinterpret_cast<XTile32*>(room_32_.data()), with.quantise_tile_32);
+  if (needs_256)
+    quantise(n_cols / 256, reinterpret_cast<XBlock256*>(room_256_.data()), with.quantise_256,
+             reinterpret_cast<XTile256*>(room_256_.data()), with.quantise_tile_256);
+}
+
+VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
+  job.n_tokens = n_tokens();
+  job.n_cols = n_cols();
+  job.x = x_.data();
+  job.x_stride = x_.strides()[0];
+  const auto* room_32 = has_32_ ? room_32_.data() : nullptr;
+  const auto* room_256 = has_256_ ? room_256_.data() : nullptr;
+  if (as_tiles_) {
+    job.tiles_32 = reinterpret_cast<const XTile32*>(room_32);
+    job.tiles_256 = reinterpret_cast<const XTile256*>(room_256);
+  } else {
+    job.x_32 = reinterpret_cast<const XBlock32*>(room_32);
+    job.x_256 = reinterpret_cast<const XBlock256*>(room_256);
+  }
 }
 
 VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const PackedMatrix& w, const LinearInput& x,
@@ -104,14 +131,10 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
   job.weights = w.panel(0);
   job.panel_bytes = w.panel_bytes();
   job.n_rows = w.n_rows();
-  job.n_cols = w.n_cols();
-  job.n_tokens = x.n_tokens();
-  job.x = x.x().data();
-  job.x_stride = x.x().strides()[0];
-  job.x_32 = x.blocks_32();
-  job.x_256 = x.blocks_256();
+  x.give_to(job);
   const std::uint32_t block = activation_block(w.type());
-  check((block != 32 || job.x_32) && (block != 256 || job.x_256), ErrorKind::bad_argument,
+  const bool has_32 = job.x_32 || job.tiles_32, has_256 = job.x_256 || job.tiles_256;
+  check((block != 32 || has_32) && (block != 256 || has_256), ErrorKind::bad_argument,
         "linear layer: the input was not prepared for ", dtype_info(w.type()).name, " weights");
   job.y = y.data();
   job.y_stride = y.strides()[0];

@@ -16,15 +16,16 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 class TileUse {
  public:
-  TileUse() {
+  // Registers 0 to 3 are c; 4 is a [16][k]; 5 to 7 are b [k / 4][16][4].
+  explicit TileUse(int k) {
     struct alignas(64) {
       std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
       std::uint16_t row_bytes[16] = {};
       std::uint8_t rows[16] = {};
     } shape;
     for (int i = 0; i < 8; ++i) {
-      shape.row_bytes[i] = 64;
-      shape.rows[i] = 16;
+      shape.row_bytes[i] = std::uint16_t(i == 4 ? k : 64);
+      shape.rows[i] = std::uint8_t(i > 4 ? k / 4 : 16);
     }
     __asm__ volatile("ldtilecfg %0" ::"m"(shape));
   }

@@ -155,19 +155,24 @@ VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p, const std::uint8
   });
 }
 
+VITRINE_FORCE_INLINE void clear(float* sums, std::int64_t n) {  // [n][16]
+  for (std::int64_t i = 0; i < n; ++i) store(sums + 16 * i, zero());
+}
+
 // The tile form. A stretch of P panels is unpacked once to bytes and F32 scales in a buffer that stays in the
 // first-level cache, then swept over the tokens, a few at a time. Stretches, token blocks and tile shape are free
-// choices: a row's accumulator goes through the same blocks in the same order whatever they are.
+// choices: a row's accumulator goes through the same blocks in the same order whatever they are. Results are written as
+// soon as they are there, between two tiles, where the misses of their stores do not hold anything up; where one stretch
+// is all there is, sums need not be kept for each token, which leaves the first-level cache to the weights.
 template <class Family, int P>
 VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel) {
   constexpr std::int64_t most_blocks = stretch / Family::block_len, width = P * panel_rows;
   alignas(64) typename Family::Unpacked unpacked[P][most_blocks];
-  alignas(64) float acc[token_block * width];  // [token][P][16 rows]
+  alignas(64) float acc[token_block * width];  // [token][P][16 rows], or those of one tile alone
   const std::int64_t n_blocks = job.n_cols / Family::block_len;
   const std::int64_t n_stretches = (n_blocks + most_blocks - 1) / most_blocks;
   for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
     const std::int64_t n_tokens = job.n_tokens - token_0 < token_block ? job.n_tokens - token_0 : token_block;
-    for (std::int64_t i = 0; i < n_tokens * P; ++i) store(acc + panel_rows * i, zero());
     for (std::int64_t at = 0; at < n_stretches; ++at) {
       const std::int64_t first = n_blocks * at / n_stretches, n = n_blocks * (at + 1) / n_stretches - first;
       for (int p = 0; p < P; ++p)
@@ -176,16 +181,21 @@ VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel)
       const auto sweep = [&](auto index) __attribute__((always_inline)) {
         constexpr int T = decltype(index)::value;
         if constexpr (T <= tile_tokens)
-          for (; t + T <= n_tokens; t += T)
-            Family::template tile<P, T>(unpacked, job, token_0 + t, first, n, acc + width * t);
+          for (; t + T <= n_tokens; t += T) {
+            float* sums = n_stretches == 1 ? acc : acc + width * t;
+            if (at == 0) clear(sums, T * P);
+            Family::template tile<P, T>(unpacked, job, token_0 + t, first, n, sums);
+            if (at + 1 < n_stretches) continue;
+            for (int j = 0; j < T; ++j)
+              for (int p = 0; p < P; ++p)
+                finish(job, panel + p, token_0 + t + j, load(sums + width * j + panel_rows * p));
+          }
       };
       sweep(Index<8>{});
       sweep(Index<4>{});
       sweep(Index<2>{});
       sweep(Index<1>{});
     }
-    for (std::int64_t t = 0; t < n_tokens; ++t)
-      for (int p = 0; p < P; ++p) finish(job, panel + p, token_0 + t, load(acc + width * t + panel_rows * p));
   }
 }
 

@@ -28,6 +28,21 @@ struct XBlock256 {
   std::int8_t q[256];
 };
 
+
+inline constexpr std::int64_t matrix_tokens = 16;  // as many as the matrix form takes at a time
+
+// Blocks of matrix_tokens tokens side by side, as the matrix form reads them. The sums are those of XBlock32 and
+// XBlock256.
+struct alignas(64) XTile32 {
+  float scale[matrix_tokens], scaled_sum[matrix_tokens];
+  std::int8_t q[matrix_tokens][32];
+};
+struct alignas(64) XTile256 {
+  float scale[matrix_tokens];
+  std::int8_t q[4][matrix_tokens][64];
+  std::int16_t pair_sums[matrix_tokens][24];
+};
+
 // One linear layer over a range of panels. Weights in layout R16 (simd/r16.hpp).
 struct LinearJob {
   const std::byte* weights = nullptr;  // [n_panels][panel_bytes]
@@ -39,7 +54,11 @@ struct LinearJob {
   std::int64_t x_stride = 0;
   const XBlock32* x_32 = nullptr;    // [n_tokens][n_cols / 32], types with blocks of 32
   const XBlock256* x_256 = nullptr;  // [n_tokens][n_cols / 256], the K types
-  float* y = nullptr;                // [n_tokens][y_stride]; columns 0 .. n_rows - 1 are written
+  // Instead of these for the matrix form: [ceil(n_tokens / matrix_tokens)][n_cols / 32] and [..][n_cols / 256]. What a
+  // last tile that is not full holds for the missing tokens does not matter.
+  const XTile32* tiles_32 = nullptr;
+  const XTile256* tiles_256 = nullptr;
+  float* y = nullptr;  // [n_tokens][y_stride]; columns 0 .. n_rows - 1 are written
   std::int64_t y_stride = 0;
   const float* bias = nullptr;  // [n_rows] or none
   bool add = false;             // y + result instead of result
@@ -50,8 +69,6 @@ struct LinearJob {
 };
 
 using LinearKernel = void (*)(const LinearJob& job, std::int64_t first_panel, std::int64_t last_panel);
-
-inline constexpr std::int64_t matrix_tokens = 16;  // as many as the matrix form takes at a time
 
 // The forms of one weight type: for a single token straight from the packed panels; for any number of tokens (each
 // panel is unpacked once and kept in cache); for matrix_tokens or more, where the CPU multiplies whole tiles. All give
@@ -69,11 +86,17 @@ struct LinearForms {
 struct LinearKernels {
   LinearForms f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k;
 
+  // Whether the quantised types take an input of n_tokens as tiles: where they have a matrix form, all of them do.
+  bool takes_tiles(std::int64_t n_tokens) const { return quantise_tile_32 && n_tokens >= matrix_tokens; }
+
   // Quantises blocks [first, last) of x [n_cols] into the same blocks of out. A block whose largest magnitude has no
   // finite inverse scale (all zeros, or below 3.8e-37) becomes zeros; one that holds a NaN or infinity gets such a
   // scale, so that the result is not finite either.
   void (*quantise_32)(const float* x, XBlock32* out, std::int64_t first, std::int64_t last);
   void (*quantise_256)(const float* x, XBlock256* out, std::int64_t first, std::int64_t last);
+  // The same, as token number `token` of tiles [first, last); none without a matrix form.
+  void (*quantise_tile_32)(const float* x, XTile32* out, int token, std::int64_t first, std::int64_t last) = nullptr;
+  void (*quantise_tile_256)(const float* x, XTile256* out, int token, std::int64_t first, std::int64_t last) = nullptr;
 };
 
 VITRINE_NAMESPACE_END

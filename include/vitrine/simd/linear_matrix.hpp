@@ -1,27 +1,26 @@
-// A third form of Q4_K, Q5_K and Q6_K, for processors that multiply whole tiles of bytes (AMX-INT8): sixteen tokens or
+// A third form of the quantised types, for processors that multiply whole tiles of bytes (AMX-INT8): sixteen tokens or
 // more, times a panel of sixteen rows. The same integers as the other forms, hence the same bits.
 //
-// The runs' integer scales are cut into digits, scale = sum of 8^i digit_i, small enough that a weight times a digit is
-// a byte; then dot = sum of 8^i (digit_i w) . x, each a product of tiles over the whole block of 256. The products of
-// the next block run while the sums of this one are scaled and added. A last tile that would be ragged begins earlier,
-// and adds only the tokens that are new.
+//   MatrixTiles32    a block's dots are one product of tiles
+//   MatrixTiles256   the runs' integer scales are cut into digits, scale = sum of 8^i digit_i, small enough that a weight
+//                    times a digit is a byte; then dot = sum of 8^i (digit_i w) . x, each a product over the whole block
 //
-// Blocks of 32 have no such form: a product of tiles that is half as long takes as long, its sums must be written and
-// read back for every block, and together this was measured to be no faster than vpdpbusd.
+// The offsets of weights are taken off their bytes, so that no sum of x is needed for them. The product of the next
+// block runs while the sums of this one are scaled and added; those of sixteen tokens stay in registers.
 #pragma once
 
 #include "vitrine/simd/lanes_tiles.hpp"
 #include "vitrine/simd/linear_common.hpp"
+#include "vitrine/simd/quantise.hpp"
 
 VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace linear_detail {
 
-// Sums of sixteen tokens in registers while they go through a stretch: start(b) sets off the products of block b, and
-// add(b, t, sum) returns token t's sum with block b, by which time the next block has been started. The first `skip`
-// tokens of acc [16][16] are left as they are.
+// Sums of sixteen tokens, acc [16][16], in registers while they go through a stretch: start(b) sets off the products of
+// block b, and add(b, t, sum) returns token t's sum with block b, by which time the next block has been started.
 template <class Start, class Add>
-VITRINE_FORCE_INLINE void accumulate_tile(std::int64_t n_blocks, int skip, float* acc, Start start, Add add) {
+VITRINE_FORCE_INLINE void accumulate_tile(std::int64_t n_blocks, float* acc, Start start, Add add) {
   f32x16 sums[matrix_tokens];
   unroll<matrix_tokens>([&](auto t) __attribute__((always_inline)) {
     sums[decltype(t)::value] = load(acc + 16 * decltype(t)::value);
@@ -34,13 +33,55 @@ VITRINE_FORCE_INLINE void accumulate_tile(std::int64_t n_blocks, int skip, float
     });
   }
   unroll<matrix_tokens>([&](auto t) __attribute__((always_inline)) {
-    if (decltype(t)::value >= skip) store(acc + 16 * decltype(t)::value, sums[decltype(t)::value]);
+    store(acc + 16 * decltype(t)::value, sums[decltype(t)::value]);
   });
 }
 
 template <class Format>
-struct MatrixTiles {
+struct MatrixTiles32 {
+  static constexpr std::int64_t block_len = 32;
+  static constexpr int product_len = 32;  // k-values of one product
+  static constexpr bool is_signed = !Format::has_min;
+  struct alignas(64) Unpacked {
+    std::uint8_t q[8][64];  // k-groups in order
+    float d[16], m[16];
+  };
+
+  VITRINE_FORCE_INLINE const XTile32* input(const LinearJob& job) { return job.tiles_32; }
+
+  VITRINE_FORCE_INLINE void unpack(const std::uint8_t* panel, std::int64_t b, Unpacked& out) {
+    const Block32 block = Format::at(panel, b);
+    Format::visit(
+        block, [&](auto group, auto, bytes64 w) __attribute__((always_inline)) {
+          if constexpr (is_signed && Format::bits < 8) w = subtract_bytes(w, 1 << Format::offset_shift);
+          store_bytes(out.q[decltype(group)::value], w);
+        });
+    store(out.d, load_f16(block.d));
+    if constexpr (Format::has_min) store(out.m, load_f16(block.m));
+  }
+
+  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const XTile32* x, std::int64_t n, float* acc) {
+    alignas(64) std::int32_t dots[2][matrix_tokens][16];
+    const auto start = [&](std::int64_t b) __attribute__((always_inline)) {
+      tile_zero<0>();
+      tile_load<4>(x[b].q, 32);
+      tile_load<5>(w[b].q, 64);
+      tile_dot<0, 4, 5, !is_signed>();
+      tile_store<0>(dots[b % 2], 64);
+    };
+    accumulate_tile(
+        n, acc, start, [&](std::int64_t b, int t, f32x16 sum) __attribute__((always_inline)) {
+          sum = fma(to_f32(load_i32(dots[b % 2][t])), load(w[b].d) * broadcast(x[b].scale[t]), sum);
+          if constexpr (Format::has_min) sum = fma(load(w[b].m), broadcast(x[b].scaled_sum[t]), sum);
+          return sum;
+        });
+  }
+};
+
+template <class Format>
+struct MatrixTiles256 {
   static constexpr std::int64_t block_len = 256;
+  static constexpr int product_len = 64;
   // Scales of 6 bits, 0 to 63, have two digits from 0 to 7: 31 * 7 is a byte without sign. Signed ones of 8 bits have
   // three from -3 to 4: with the offset taken off, -32 * 4 is a byte with sign.
   static constexpr bool is_signed = !Format::has_min;
@@ -50,6 +91,8 @@ struct MatrixTiles {
     std::int32_t pair_factor[Format::n_pair_vectors][16];  // two 16-bit values each
     float d[16], m[16];
   };
+
+  VITRINE_FORCE_INLINE const XTile256* input(const LinearJob& job) { return job.tiles_256; }
 
   VITRINE_FORCE_INLINE void unpack(const std::uint8_t* panel, std::int64_t b, Unpacked& out) {
     const Block256 block = Format::at(panel, b);
@@ -87,15 +130,12 @@ struct MatrixTiles {
     }
   }
 
-  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const LinearJob& job, std::int64_t token, std::int64_t first,
-                                 std::int64_t n, int skip, float* acc) {
+  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const XTile256* x, std::int64_t n, float* acc) {
     alignas(64) std::int32_t dots[2][n_digits][matrix_tokens][16];
-    const std::int64_t n_blocks = job.n_cols / 256;
-    const XBlock256* x = job.x_256 + token * n_blocks + first;
     const auto start = [&](std::int64_t b) __attribute__((always_inline)) {
       unroll<n_digits>([&](auto i) __attribute__((always_inline)) { tile_zero<decltype(i)::value>(); });
       for (int part = 0; part < 4; ++part) {
-        tile_load<4>(x[b].q + 64 * part, n_blocks * std::int64_t(sizeof(XBlock256)));
+        tile_load<4>(x[b].q[part], 64);
         unroll<n_digits>([&](auto i) __attribute__((always_inline)) {
           constexpr int digit = decltype(i)::value;
           tile_load<5 + digit>(w[b].q[digit][16 * part], 64);
@@ -107,65 +147,75 @@ struct MatrixTiles {
       });
     };
     accumulate_tile(
-        n, skip, acc, start, [&](std::int64_t b, int t, f32x16 sum) __attribute__((always_inline)) {
-          const XBlock256& block = x[t * n_blocks + b];
+        n, acc, start, [&](std::int64_t b, int t, f32x16 sum) __attribute__((always_inline)) {
+          const f32x16 scale = broadcast(x[b].scale[t]);
           i32x16 dot = load_i32(dots[b % 2][0][t]) + shift_left<3>(load_i32(dots[b % 2][1][t]));
           if constexpr (n_digits == 3) dot = dot + shift_left<6>(load_i32(dots[b % 2][2][t]));
-          sum = fma(to_f32(dot), load(w[b].d) * broadcast(block.scale), sum);
+          sum = fma(to_f32(dot), load(w[b].d) * scale, sum);
           if constexpr (Format::has_min) {
             i32x16 pairs = broadcast_i32(0);
             unroll<Format::n_pair_vectors>([&](auto k) __attribute__((always_inline)) {
               constexpr int v = decltype(k)::value;
-              pairs = dot_pairs(pairs, load_i32(w[b].pair_factor[v]), block.pair_sums + Format::first_pair + 2 * v);
+              pairs = dot_pairs(pairs, load_i32(w[b].pair_factor[v]), x[b].pair_sums[t] + Format::first_pair + 2 * v);
             });
-            sum = fma(load(w[b].m), broadcast(block.scale) * to_f32(pairs), sum);
+            sum = fma(load(w[b].m), scale * to_f32(pairs), sum);
           }
           return sum;
         });
   }
 };
 
-// Sweeps one panel as sweep_panels does.
-template <class Format>
+// Sweeps one panel as sweep_panels does, sixteen tokens at a time.
+template <class Family>
 inline void sweep_matrix(const LinearJob& job, std::int64_t panel) {
-  using Family = MatrixTiles<Format>;
   constexpr std::int64_t most_blocks = stretch / Family::block_len;
   alignas(64) typename Family::Unpacked unpacked[most_blocks];
-  alignas(64) float acc[token_block * panel_rows];  // [token][16 rows]
+  alignas(64) float acc[token_block * panel_rows];  // [token][16 rows], as in sweep_panels
   const std::int64_t n_blocks = job.n_cols / Family::block_len;
   const std::int64_t n_stretches = (n_blocks + most_blocks - 1) / most_blocks;
-  const std::int64_t n_token_blocks = (job.n_tokens + token_block - 1) / token_block;
-  for (std::int64_t i = 0; i < n_token_blocks; ++i) {  // of equal lengths, so that none has fewer than 16 tokens
-    const std::int64_t token_0 = job.n_tokens * i / n_token_blocks;
-    const std::int64_t n_tokens = job.n_tokens * (i + 1) / n_token_blocks - token_0;
-    for (std::int64_t t = 0; t < n_tokens; ++t) store(acc + panel_rows * t, zero());
+  const auto* x = Family::input(job);  // [tile][n_blocks]
+  for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
+    const std::int64_t n_tokens = job.n_tokens - token_0 < token_block ? job.n_tokens - token_0 : token_block;
+    const std::int64_t n_tiles = (n_tokens + matrix_tokens - 1) / matrix_tokens;
     for (std::int64_t at = 0; at < n_stretches; ++at) {
       const std::int64_t first = n_blocks * at / n_stretches, n = n_blocks * (at + 1) / n_stretches - first;
       for (std::int64_t b = 0; b < n; ++b) Family::unpack(panel_start(job, panel), first + b, unpacked[b]);
-      for (std::int64_t t = 0; t < n_tokens; t += matrix_tokens) {
-        const std::int64_t begin = t + matrix_tokens <= n_tokens ? t : n_tokens - matrix_tokens;
-        Family::tile(unpacked, job, token_0 + begin, first, n, int(t - begin), acc + panel_rows * begin);
+      for (std::int64_t i = 0; i < n_tiles; ++i) {
+        const std::int64_t token = matrix_tokens * i;
+        float* sums = n_stretches == 1 ? acc : acc + panel_rows * token;
+        if (at == 0) clear(sums, matrix_tokens);
+        Family::tile(unpacked, x + (token_0 / matrix_tokens + i) * n_blocks + first, n, sums);
+        if (at + 1 < n_stretches) continue;
+        const std::int64_t n_here = n_tokens - token < matrix_tokens ? n_tokens - token : matrix_tokens;
+        for (std::int64_t t = 0; t < n_here; ++t)
+          finish(job, panel, token_0 + token + t, load(sums + panel_rows * t));
       }
     }
-    for (std::int64_t t = 0; t < n_tokens; ++t) finish(job, panel, token_0 + t, load(acc + panel_rows * t));
   }
 }
 
 // At least matrix_tokens tokens.
-template <class Format>
+template <class Family>
 inline void matrix_form(const LinearJob& job, std::int64_t first, std::int64_t last) {
-  const TileUse tiles;
-  for (std::int64_t panel = first; panel < last; ++panel) sweep_matrix<Format>(job, panel);
+  const TileUse tiles(Family::product_len);
+  for (std::int64_t panel = first; panel < last; ++panel) sweep_matrix<Family>(job, panel);
 }
 
 }  // namespace linear_detail
 
-// Gives the K types of a table their matrix form.
+// Gives the quantised types of a table their matrix form, and the input that it reads.
 inline void add_matrix_forms(LinearKernels& kernels) {
   using namespace linear_detail;
-  kernels.q4_k.matrix = matrix_form<Q4_K>;
-  kernels.q5_k.matrix = matrix_form<Q5_K>;
-  kernels.q6_k.matrix = matrix_form<Q6_K>;
+  kernels.q4_0.matrix = matrix_form<MatrixTiles32<Q4_0>>;
+  kernels.q4_1.matrix = matrix_form<MatrixTiles32<Q4_1>>;
+  kernels.q5_0.matrix = matrix_form<MatrixTiles32<Q5_0>>;
+  kernels.q5_1.matrix = matrix_form<MatrixTiles32<Q5_1>>;
+  kernels.q8_0.matrix = matrix_form<MatrixTiles32<Q8_0>>;
+  kernels.q4_k.matrix = matrix_form<MatrixTiles256<Q4_K>>;
+  kernels.q5_k.matrix = matrix_form<MatrixTiles256<Q5_K>>;
+  kernels.q6_k.matrix = matrix_form<MatrixTiles256<Q6_K>>;
+  kernels.quantise_tile_32 = quantise_detail::quantise_tile_32;
+  kernels.quantise_tile_256 = quantise_detail::quantise_tile_256;
 }
 
 VITRINE_ISA_NAMESPACE_END

@@ -30,40 +30,67 @@ VITRINE_FORCE_INLINE BlockScale block_scale(std::int32_t amax_bits) {
 
 VITRINE_FORCE_INLINE i32x16 magnitude_bits(f32x16 x) { return bits(x) & broadcast_i32(0x7fffffff); }
 
+// x [32] to q [32]; the scale, and the sum of q.
+VITRINE_FORCE_INLINE float quantise_block_32(const float* x, std::int8_t* q, std::int32_t& sum) {
+  const f32x16 x0 = load(x), x1 = load(x + 16);
+  const BlockScale scale = block_scale(hmax_i32(max_i32(magnitude_bits(x0), magnitude_bits(x1))));
+  const f32x16 inverse = broadcast(scale.inverse);
+  const i32x16 q0 = to_i32(x0 * inverse), q1 = to_i32(x1 * inverse);
+  to_bytes(q, q0);
+  to_bytes(q + 16, q1);
+  sum = hsum_i32(q0 + q1);
+  return scale.scale;
+}
+
+// x [256] to q, of which sixteen values lie together at at(0), at(1) .. at(15); the scale, and pair_sums [24].
+template <class At>
+VITRINE_FORCE_INLINE float quantise_block_256(const float* x, At at, std::int16_t* pair_sums) {
+  i32x16 amax = broadcast_i32(0);
+  for (int i = 0; i < 16; ++i) amax = max_i32(amax, magnitude_bits(load(x + 16 * i)));
+  const BlockScale scale = block_scale(hmax_i32(amax));
+  const f32x16 inverse = broadcast(scale.inverse);
+  std::int32_t sums[16];
+  for (int i = 0; i < 16; ++i) {
+    const i32x16 values = to_i32(load(x + 16 * i) * inverse);
+    to_bytes(at(i), values);
+    sums[i] = hsum_i32(values);
+  }
+  for (int i = 0; i < 16; ++i) {
+    const int from = (i & ~3) | (i & 1) << 1 | (i & 2) >> 1;  // 0, 2, 1, 3 within every four
+    if (i < 8) pair_sums[i] = std::int16_t(std::uint32_t(sums[2 * from]) + std::uint32_t(sums[2 * from + 1]));
+    pair_sums[8 + i] = std::int16_t(0u - std::uint32_t(sums[from]));
+  }
+  return scale.scale;
+}
+
 inline void quantise_32(const float* x, XBlock32* out, std::int64_t first, std::int64_t last) {
   for (std::int64_t b = first; b < last; ++b) {
-    const f32x16 x0 = load(x + 32 * b), x1 = load(x + 32 * b + 16);
-    const BlockScale scale = block_scale(hmax_i32(max_i32(magnitude_bits(x0), magnitude_bits(x1))));
-    const f32x16 inverse = broadcast(scale.inverse);
-    const i32x16 q0 = to_i32(x0 * inverse), q1 = to_i32(x1 * inverse);
-    to_bytes(out[b].q, q0);
-    to_bytes(out[b].q + 16, q1);
-    const std::int32_t sum = hsum_i32(q0 + q1);
-    out[b].scale = scale.scale;
-    out[b].scaled_sum = scale.scale * float(sum);
+    std::int32_t sum;
+    out[b].scale = quantise_block_32(x + 32 * b, out[b].q, sum);
+    out[b].scaled_sum = out[b].scale * float(sum);
     out[b].minus_sum = std::int32_t(0u - std::uint32_t(sum));
   }
 }
 
 inline void quantise_256(const float* x, XBlock256* out, std::int64_t first, std::int64_t last) {
+  for (std::int64_t b = first; b < last; ++b)
+    out[b].scale = quantise_block_256(
+        x + 256 * b, [&](int i) __attribute__((always_inline)) { return out[b].q + 16 * i; }, out[b].pair_sums);
+}
+
+inline void quantise_tile_32(const float* x, XTile32* out, int token, std::int64_t first, std::int64_t last) {
   for (std::int64_t b = first; b < last; ++b) {
-    i32x16 amax = broadcast_i32(0);
-    for (int i = 0; i < 16; ++i) amax = max_i32(amax, magnitude_bits(load(x + 256 * b + 16 * i)));
-    const BlockScale scale = block_scale(hmax_i32(amax));
-    const f32x16 inverse = broadcast(scale.inverse);
-    std::int32_t sums[16];
-    for (int i = 0; i < 16; ++i) {
-      const i32x16 values = to_i32(load(x + 256 * b + 16 * i) * inverse);
-      to_bytes(out[b].q + 16 * i, values);
-      sums[i] = hsum_i32(values);
-    }
-    out[b].scale = scale.scale;
-    for (int i = 0; i < 16; ++i) {
-      const int from = (i & ~3) | (i & 1) << 1 | (i & 2) >> 1;  // 0, 2, 1, 3 within every four
-      if (i < 8) out[b].pair_sums[i] = std::int16_t(std::uint32_t(sums[2 * from]) + std::uint32_t(sums[2 * from + 1]));
-      out[b].pair_sums[8 + i] = std::int16_t(0u - std::uint32_t(sums[from]));
-    }
+    std::int32_t sum;
+    out[b].scale[token] = quantise_block_32(x + 32 * b, out[b].q[token], sum);
+    out[b].scaled_sum[token] = out[b].scale[token] * float(sum);
   }
+}
+
+inline void quantise_tile_256(const float* x, XTile256* out, int token, std::int64_t first, std::int64_t last) {
+  for (std::int64_t b = first; b < last; ++b)
+    out[b].scale[token] = quantise_block_256(
+        x + 256 * b, [&](int i) __attribute__((always_inline)) { return out[b].q[i / 4][token] + 16 * (i % 4); },
+        out[b].pair_sums[token]);
 }
 
 }  // namespace quantise_detail
