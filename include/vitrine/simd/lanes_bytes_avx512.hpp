@@ -199,5 +199,6 @@ VITRINE_FORCE_INLINE void keep(Partial (&sums)[n]) {
   for (int i = 0; i < n; ++i) __asm__ volatile("" : "+v"(sums[i].v));
 }
 VITRINE_FORCE_INLINE void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+VITRINE_FORCE_INLINE void prefetch_far(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 
 VITRINE_ISA_NAMESPACE_END

@@ -134,5 +134,6 @@ VITRINE_OUT_OF_LINE std::int32_t hsum_i32(i32x16 a) {
 template <int n>
 VITRINE_FORCE_INLINE void keep(Partial (&)[n]) {}
 VITRINE_FORCE_INLINE void prefetch(const void*) {}
+VITRINE_FORCE_INLINE void prefetch_far(const void*) {}
 
 VITRINE_ISA_NAMESPACE_END

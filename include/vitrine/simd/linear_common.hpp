@@ -15,7 +15,9 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace linear_detail {
 
-inline constexpr std::int64_t prefetch_bytes = 8192;  // how far ahead of the reading a one-token kernel fetches
+// How far ahead of the reading a one-token kernel fetches into the second-level cache, which has more misses under way
+// than the first, and from there into the first.
+inline constexpr std::int64_t far_bytes = 4096, near_bytes = 1024;
 inline constexpr std::int64_t stretch = 768;          // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;      // tokens between two unpackings of a stretch
 
@@ -145,13 +147,14 @@ VITRINE_FORCE_INLINE const std::uint8_t* panel_start(const LinearJob& job, std::
   return reinterpret_cast<const std::uint8_t*>(job.weights + std::size_t(panel) * job.panel_bytes);
 }
 
-// Fetches n_bytes, prefetch_bytes further on, unless that lies beyond `end`: what follows this thread's panels is
-// another thread's to read.
+// Fetches n_bytes, far_bytes and near_bytes further on, unless that lies beyond `end`: what follows this thread's panels
+// is another thread's to read.
 template <std::size_t n_bytes>
 VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p, const std::uint8_t* end) {
-  if (end - p <= prefetch_bytes) return;
+  if (end - p <= far_bytes) return;
   unroll<int((n_bytes + 63) / 64)>([&](auto i) __attribute__((always_inline)) {
-    prefetch(p + prefetch_bytes + 64 * decltype(i)::value);
+    prefetch_far(p + far_bytes + 64 * decltype(i)::value);
+    prefetch(p + near_bytes + 64 * decltype(i)::value);
   });
 }
 

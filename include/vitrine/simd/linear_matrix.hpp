@@ -20,10 +20,10 @@ namespace linear_detail {
 // Sums of sixteen tokens, acc [16][16], in registers while they go through a stretch: start(b) sets off the products of
 // block b, and add(b, t, sum) returns token t's sum with block b, by which time the next block has been started.
 template <class Start, class Add>
-VITRINE_FORCE_INLINE void accumulate_tile(std::int64_t n_blocks, float* acc, Start start, Add add) {
+VITRINE_FORCE_INLINE void accumulate_tile(std::int64_t n_blocks, bool is_first, float* acc, Start start, Add add) {
   f32x16 sums[matrix_tokens];
   unroll<matrix_tokens>([&](auto t) __attribute__((always_inline)) {
-    sums[decltype(t)::value] = load(acc + 16 * decltype(t)::value);
+    sums[decltype(t)::value] = is_first ? zero() : load(acc + 16 * decltype(t)::value);
   });
   start(0);
   for (std::int64_t b = 0; b < n_blocks; ++b) {
@@ -40,7 +40,7 @@ VITRINE_FORCE_INLINE void accumulate_tile(std::int64_t n_blocks, float* acc, Sta
 template <class Format>
 struct MatrixTiles32 {
   static constexpr std::int64_t block_len = 32;
-  static constexpr int product_len = 32;  // k-values of one product
+  static constexpr int panels = 2, product_len = 32;  // k-values of one product
   static constexpr bool is_signed = !Format::has_min;
   struct alignas(64) Unpacked {
     std::uint8_t q[8][64];  // k-groups in order
@@ -60,7 +60,7 @@ struct MatrixTiles32 {
     if constexpr (Format::has_min) store(out.m, load_f16(block.m));
   }
 
-  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const XTile32* x, std::int64_t n, float* acc) {
+  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const XTile32* x, std::int64_t n, bool is_first, float* acc) {
     alignas(64) std::int32_t dots[2][matrix_tokens][16];
     const auto start = [&](std::int64_t b) __attribute__((always_inline)) {
       tile_zero<0>();
@@ -70,7 +70,7 @@ struct MatrixTiles32 {
       tile_store<0>(dots[b % 2], 64);
     };
     accumulate_tile(
-        n, acc, start, [&](std::int64_t b, int t, f32x16 sum) __attribute__((always_inline)) {
+        n, is_first, acc, start, [&](std::int64_t b, int t, f32x16 sum) __attribute__((always_inline)) {
           sum = fma(to_f32(load_i32(dots[b % 2][t])), load(w[b].d) * broadcast(x[b].scale[t]), sum);
           if constexpr (Format::has_min) sum = fma(load(w[b].m), broadcast(x[b].scaled_sum[t]), sum);
           return sum;
@@ -81,7 +81,7 @@ struct MatrixTiles32 {
 template <class Format>
 struct MatrixTiles256 {
   static constexpr std::int64_t block_len = 256;
-  static constexpr int product_len = 64;
+  static constexpr int panels = 1, product_len = 64;
   // Scales of 6 bits, 0 to 63, have two digits from 0 to 7: 31 * 7 is a byte without sign. Signed ones of 8 bits have
   // three from -3 to 4: with the offset taken off, -32 * 4 is a byte with sign.
   static constexpr bool is_signed = !Format::has_min;
@@ -130,7 +130,7 @@ struct MatrixTiles256 {
     }
   }
 
-  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const XTile256* x, std::int64_t n, float* acc) {
+  VITRINE_FORCE_INLINE void tile(const Unpacked* w, const XTile256* x, std::int64_t n, bool is_first, float* acc) {
     alignas(64) std::int32_t dots[2][n_digits][matrix_tokens][16];
     const auto start = [&](std::int64_t b) __attribute__((always_inline)) {
       unroll<n_digits>([&](auto i) __attribute__((always_inline)) { tile_zero<decltype(i)::value>(); });
@@ -147,7 +147,7 @@ struct MatrixTiles256 {
       });
     };
     accumulate_tile(
-        n, acc, start, [&](std::int64_t b, int t, f32x16 sum) __attribute__((always_inline)) {
+        n, is_first, acc, start, [&](std::int64_t b, int t, f32x16 sum) __attribute__((always_inline)) {
           const f32x16 scale = broadcast(x[b].scale[t]);
           i32x16 dot = load_i32(dots[b % 2][0][t]) + shift_left<3>(load_i32(dots[b % 2][1][t]));
           if constexpr (n_digits == 3) dot = dot + shift_left<6>(load_i32(dots[b % 2][2][t]));
@@ -165,30 +165,31 @@ struct MatrixTiles256 {
   }
 };
 
-// Sweeps one panel as sweep_panels does, sixteen tokens at a time.
-template <class Family>
-inline void sweep_matrix(const LinearJob& job, std::int64_t panel) {
-  constexpr std::int64_t most_blocks = stretch / Family::block_len;
-  alignas(64) typename Family::Unpacked unpacked[most_blocks];
-  alignas(64) float acc[token_block * panel_rows];  // [token][16 rows], as in sweep_panels
+// Sweeps P panels as sweep_panels does, sixteen tokens at a time.
+template <class Family, int P>
+VITRINE_FORCE_INLINE void sweep_matrix(const LinearJob& job, std::int64_t panel) {
+  constexpr std::int64_t most_blocks = stretch / Family::block_len, sums_of_tile = matrix_tokens * panel_rows;
+  alignas(64) typename Family::Unpacked unpacked[P][most_blocks];
+  alignas(64) float acc[token_block / matrix_tokens][P][sums_of_tile];  // [tile][P][16 tokens][16 rows]
   const std::int64_t n_blocks = job.n_cols / Family::block_len;
   const std::int64_t n_stretches = (n_blocks + most_blocks - 1) / most_blocks;
   const auto* x = Family::input(job);  // [tile][n_blocks]
   for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
     const std::int64_t n_tokens = job.n_tokens - token_0 < token_block ? job.n_tokens - token_0 : token_block;
-    const std::int64_t n_tiles = (n_tokens + matrix_tokens - 1) / matrix_tokens;
     for (std::int64_t at = 0; at < n_stretches; ++at) {
       const std::int64_t first = n_blocks * at / n_stretches, n = n_blocks * (at + 1) / n_stretches - first;
-      for (std::int64_t b = 0; b < n; ++b) Family::unpack(panel_start(job, panel), first + b, unpacked[b]);
-      for (std::int64_t i = 0; i < n_tiles; ++i) {
-        const std::int64_t token = matrix_tokens * i;
-        float* sums = n_stretches == 1 ? acc : acc + panel_rows * token;
-        if (at == 0) clear(sums, matrix_tokens);
-        Family::tile(unpacked, x + (token_0 / matrix_tokens + i) * n_blocks + first, n, sums);
-        if (at + 1 < n_stretches) continue;
+      for (int p = 0; p < P; ++p)
+        for (std::int64_t b = 0; b < n; ++b) Family::unpack(panel_start(job, panel + p), first + b, unpacked[p][b]);
+      for (std::int64_t token = 0; token < n_tokens; token += matrix_tokens) {
+        const std::int64_t tile = token / matrix_tokens;
         const std::int64_t n_here = n_tokens - token < matrix_tokens ? n_tokens - token : matrix_tokens;
-        for (std::int64_t t = 0; t < n_here; ++t)
-          finish(job, panel, token_0 + token + t, load(sums + panel_rows * t));
+        for (int p = 0; p < P; ++p) {
+          float* sums = acc[n_stretches == 1 ? 0 : tile][p];
+          Family::tile(unpacked[p], x + (token_0 / matrix_tokens + tile) * n_blocks + first, n, at == 0, sums);
+          if (at + 1 < n_stretches) continue;
+          for (std::int64_t t = 0; t < n_here; ++t)
+            finish(job, panel + p, token_0 + token + t, load(sums + panel_rows * t));
+        }
       }
     }
   }
@@ -198,7 +199,10 @@ inline void sweep_matrix(const LinearJob& job, std::int64_t panel) {
 template <class Family>
 inline void matrix_form(const LinearJob& job, std::int64_t first, std::int64_t last) {
   const TileUse tiles(Family::product_len);
-  for (std::int64_t panel = first; panel < last; ++panel) sweep_matrix<Family>(job, panel);
+  std::int64_t panel = first;
+  for (; panel + Family::panels <= last; panel += Family::panels) sweep_matrix<Family, Family::panels>(job, panel);
+  if constexpr (Family::panels > 1)
+    for (; panel < last; ++panel) sweep_matrix<Family, 1>(job, panel);
 }
 
 }  // namespace linear_detail
