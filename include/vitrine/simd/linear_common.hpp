@@ -18,8 +18,8 @@ namespace linear_detail {
 // How far ahead of the reading a one-token kernel fetches into the second-level cache, which has more misses under way
 // than the first, and from there into the first.
 inline constexpr std::int64_t far_bytes = 4096, near_bytes = 1024;
-inline constexpr std::int64_t stretch = 768;          // most k-values of a panel unpacked at a time
-inline constexpr std::int64_t token_block = 256;      // tokens between two unpackings of a stretch
+inline constexpr std::int64_t stretch = 768;      // most k-values of a panel unpacked at a time
+inline constexpr std::int64_t token_block = 256;  // tokens between two unpackings of a stretch
 
 // The largest of a block's results for one token, which have just been written and are in the first-level cache. Out of
 // line: only the head wants it, and finish() stands in every kernel.
@@ -147,8 +147,8 @@ VITRINE_FORCE_INLINE const std::uint8_t* panel_start(const LinearJob& job, std::
   return reinterpret_cast<const std::uint8_t*>(job.weights + std::size_t(panel) * job.panel_bytes);
 }
 
-// Fetches n_bytes, far_bytes and near_bytes further on, unless that lies beyond `end`: what follows this thread's panels
-// is another thread's to read.
+// Fetches n_bytes, far_bytes and near_bytes further on, unless that lies beyond `end`: what follows this thread's
+// panels is another thread's to read.
 template <std::size_t n_bytes>
 VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p, const std::uint8_t* end) {
   if (end - p <= far_bytes) return;
@@ -165,8 +165,8 @@ VITRINE_FORCE_INLINE void clear(float* sums, std::int64_t n) {  // [n][16]
 // The tile form. A stretch of P panels is unpacked once to bytes and F32 scales in a buffer that stays in the
 // first-level cache, then swept over the tokens, a few at a time. Stretches, token blocks and tile shape are free
 // choices: a row's accumulator goes through the same blocks in the same order whatever they are. Results are written as
-// soon as they are there, between two tiles, where the misses of their stores do not hold anything up; where one stretch
-// is all there is, sums need not be kept for each token, which leaves the first-level cache to the weights.
+// soon as they are there, between two tiles, where the misses of their stores hold nothing up; where one stretch is all
+// there is, sums need not be kept for each token, which leaves the first-level cache to the weights.
 template <class Family, int P>
 VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel) {
   constexpr std::int64_t most_blocks = stretch / Family::block_len, width = P * panel_rows;

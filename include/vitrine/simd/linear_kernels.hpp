@@ -28,7 +28,6 @@ struct XBlock256 {
   std::int8_t q[256];
 };
 
-
 inline constexpr std::int64_t matrix_tokens = 16;  // as many as the matrix form takes at a time
 
 // Blocks of matrix_tokens tokens side by side, as the matrix form reads them. The sums are those of XBlock32 and

@@ -2,8 +2,8 @@
 // more, times a panel of sixteen rows. The same integers as the other forms, hence the same bits.
 //
 //   MatrixTiles32    a block's dots are one product of tiles
-//   MatrixTiles256   the runs' integer scales are cut into digits, scale = sum of 8^i digit_i, small enough that a weight
-//                    times a digit is a byte; then dot = sum of 8^i (digit_i w) . x, each a product over the whole block
+//   MatrixTiles256   the runs' integer scales are cut into digits, scale = sum of 8^i digit_i, small enough that a
+//                    weight times a digit is a byte; then dot = sum of 8^i (digit_i w) . x, each one product
 //
 // The offsets of weights are taken off their bytes, so that no sum of x is needed for them. The product of the next
 // block runs while the sums of this one are scaled and added; those of sixteen tokens stay in registers.
