@@ -4,6 +4,7 @@
 
 #include "vitrine/cache/paged.hpp"
 #include "vitrine/cache/prefix_index.hpp"
+#include "vitrine/sample/random.hpp"
 
 using namespace vitrine;
 
@@ -111,4 +112,75 @@ TEST_CASE("blocks that nobody else uses are given back when the pool needs them"
     insert(index, pool, sequence(64));
   }
   CHECK(pool->counts().n_used == 0);
+}
+
+TEST_CASE("blocks that nobody else uses are counted as their owners come and go") {
+  const auto pool = pool_of(40);
+  PrefixIndex index(pool, 30);
+  CHECK(index.n_idle() == 0);
+  // A sequence that computed its beginning beside another: the index has the other's blocks of it.
+  PagedCache other(pool, 1000), later(pool, 1000);
+  other.prepare(128);
+  other.append(128);
+  later.prepare(256);
+  later.append(256);
+  CHECK(index.insert(sequence(128), other.blocks()) == 2);
+  CHECK(index.insert(sequence(256), later.blocks()) == 4);
+  CHECK(index.n_idle() == 0);
+  other.truncate(0);
+  CHECK(index.n_idle() == 2);
+  CHECK(index.give_back(1) == 1);  // and it forgets what `later` has behind it
+  CHECK(index.n_blocks() == 1);
+  CHECK(index.n_idle() == 1);
+  CHECK(pool->counts().n_used == 1 + 4);
+  CHECK(index.insert(sequence(256), later.blocks()) == 4);
+  later.truncate(64);
+  CHECK(index.n_idle() == 4);
+  later.truncate(0);
+
+  std::uint64_t draws = 0;
+  const auto any = [&](std::int64_t below) { return std::int64_t(random_uniform(1, draws++) * double(below)); };
+  std::vector<PagedCache> users;
+  std::int64_t n_given = 0, n_not_all = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const auto tokens = sequence(64 * (1 + any(4)), 64 * any(4) % 256, Token(any(3)));
+    const auto what = any(6);
+    if (what <= 1 && pool->counts().n_free >= 4) {
+      auto& user = users.emplace_back(pool, 1000);
+      if (what == 0) {
+        const auto match = index.find(tokens);
+        user.adopt(match.blocks, match.n_tokens);
+        CHECK(pool->counts().n_used >= index.n_blocks());
+      } else {
+        user.prepare(std::int64_t(tokens.size()));
+        user.append(std::int64_t(tokens.size()));
+        index.insert(tokens, user.blocks());
+      }
+    } else if (what <= 3 && !users.empty()) {
+      users.erase(users.begin() + any(std::int64_t(users.size())));
+    } else if (what == 4) {
+      n_given += index.give_back(any(3));
+    } else if (any(20) == 0) {
+      const auto n_idle = index.n_idle(), n_blocks = index.n_blocks(), n_free = pool->counts().n_free;
+      CHECK(index.give_back(1000) == n_idle);
+      CHECK(pool->counts().n_free == n_free + n_idle);
+      CHECK(index.n_idle() == 0);
+      n_not_all += n_idle > 0 && n_idle < n_blocks;
+    }
+  }
+  CHECK(n_given > 100);
+  CHECK(n_not_all > 10);
+  users.clear();
+  CHECK(index.n_idle() == index.n_blocks());
+
+  // A second index on the pool: no block is counted that could not be given.
+  {
+    PrefixIndex second(pool, 30);
+    insert(index, pool, sequence(64));
+    const auto match = index.find(sequence(64));
+    CHECK(second.insert(sequence(64), match.blocks) == 1);
+    CHECK(second.n_idle() == 0);
+    CHECK(index.n_idle() == index.n_blocks() - 1);
+  }
+  CHECK(index.n_idle() == index.n_blocks());
 }

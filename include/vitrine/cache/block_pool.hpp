@@ -4,12 +4,14 @@
 //
 // Memory comes from the system as blocks are needed, some megabytes at a time, up to max_blocks, and stays with the
 // pool. Any thread may call anything at any time. A block with one owner may be written by that owner alone; one with
-// several owners is written by nobody (copy on write: paged.hpp).
+// several owners is written by nobody (copy on write: paged.hpp). Who keeps blocks only in case somebody wants them has
+// those counted that nobody has.
 //
 // After "Efficient Memory Management for Large Language Model Serving with PagedAttention" (arXiv 2309.06180).
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -41,6 +43,7 @@ class BlockPool {
     std::int64_t peak_used = 0;
   };
   static constexpr std::int64_t no_limit = (std::int64_t(1) << 31) - 1;
+  using CountAlone = std::atomic<std::int64_t>;  // of the blocks that somebody keeps: those with no other owner
 
   // Throws Error::bad_argument for fewer than 1 block, more than no_limit, or an element type that caches do not hold.
   explicit BlockPool(const KvLayout& layout, std::int64_t max_blocks = no_limit) : layout_(layout) {
@@ -86,16 +89,28 @@ class BlockPool {
 
   void share(const PoolBlock& block) {
     const std::lock_guard lock(mutex_);
-    if (++owners_[std::size_t(block.id)] == 2) ++counts_.n_shared;
+    add_owner(block);
   }
   void release(const PoolBlock& block) noexcept {
     const std::lock_guard lock(mutex_);
-    const auto left = --owners_[std::size_t(block.id)];
-    if (left == 1) --counts_.n_shared;
-    if (left > 0) return;
-    free_.push_back(block);  // there is room: see grow()
-    --counts_.n_used;
-    ++counts_.n_free;
+    remove_owner(block);
+  }
+  // The same for who keeps blocks: while it is the only owner of one, `alone` counts it. A block that two of these keep
+  // is counted for the first of them only.
+  void keep(const PoolBlock& block, CountAlone& alone) {
+    const std::lock_guard lock(mutex_);
+    auto& keeper = kept_by_[std::size_t(block.id)];
+    add_owner(block);
+    if (!keeper) keeper = &alone;  // not counted: who has it still owns it
+  }
+  void let_go(const PoolBlock& block, CountAlone& alone) noexcept {
+    const std::lock_guard lock(mutex_);
+    auto& keeper = kept_by_[std::size_t(block.id)];
+    if (keeper == &alone) {
+      if (owners_[std::size_t(block.id)] == 1) --alone;
+      keeper = nullptr;
+    }
+    remove_owner(block);
   }
   std::int64_t owners(const PoolBlock& block) const {
     const std::lock_guard lock(mutex_);
@@ -110,6 +125,26 @@ class BlockPool {
   }
 
  private:
+  // These under the lock.
+  void add_owner(const PoolBlock& block) {
+    const auto id = std::size_t(block.id);
+    if (++owners_[id] != 2) return;
+    ++counts_.n_shared;
+    if (kept_by_[id]) --*kept_by_[id];
+  }
+  void remove_owner(const PoolBlock& block) noexcept {
+    const auto id = std::size_t(block.id);
+    const auto left = --owners_[id];
+    if (left == 1) {
+      --counts_.n_shared;
+      if (kept_by_[id]) ++*kept_by_[id];
+    }
+    if (left > 0) return;
+    free_.push_back(block);  // there is room: see grow()
+    --counts_.n_used;
+    ++counts_.n_free;
+  }
+
   // At least n blocks more from the system; under the lock.
   void grow(std::int64_t n) {
     const auto bytes = layout_.block_bytes();
@@ -125,6 +160,7 @@ class BlockPool {
         [&] {
           reserve(free_);
           reserve(owners_);
+          reserve(kept_by_);
           slabs_.reserve(slabs_.size() + 1);
           slabs_.emplace_back(std::size_t(n_new) * bytes, false);
         },
@@ -132,6 +168,7 @@ class BlockPool {
     for (auto i = n_new - 1; i >= 0; --i)  // so that blocks are given out in ascending order
       free_.push_back({std::int32_t(counts_.n_held + i), slabs_.back().data() + std::size_t(i) * bytes});
     owners_.resize(n_held, 0);
+    kept_by_.resize(n_held, nullptr);
     counts_.n_held += n_new;
   }
 
@@ -141,6 +178,7 @@ class BlockPool {
   std::vector<AlignedBytes> slabs_;
   std::vector<PoolBlock> free_;       // held and unused; the last released is taken first
   std::vector<std::int32_t> owners_;  // [n_held]
+  std::vector<CountAlone*> kept_by_;  // [n_held] null for blocks that nobody keeps
 };
 
 VITRINE_NAMESPACE_END

@@ -38,19 +38,8 @@ class PrefixIndex {
 
   std::int64_t n_blocks() const { return std::int64_t(recent_.size()); }
   std::int64_t n_evicted() const { return n_evicted_; }
-  // Blocks that give_back() could give: those that nobody else uses, nor any block behind them.
-  std::int64_t n_idle() const {
-    std::int64_t n = 0;
-    for (Node* node : recent_) node->leads_to_used = false;
-    for (auto at = recent_.rbegin(); at != recent_.rend(); ++at) {  // children before their parents
-      Node& node = **at;
-      if (node.leads_to_used || pool_->owners(node.block) > 1)
-        node.parent->leads_to_used = true;
-      else
-        ++n;
-    }
-    return n;
-  }
+  // Blocks that give_back() could give: those that nobody else uses.
+  std::int64_t n_idle() const { return n_alone_; }
 
   struct Match {
     std::vector<PoolBlock> blocks;  // of the beginning in common, the index's own: share them before it changes
@@ -90,16 +79,18 @@ class PrefixIndex {
   }
 
   // Lets go of blocks that nobody else uses, the least recently used first, until n have been given back to the pool or
-  // there are no more. Returns how many have been.
+  // there are no more. Returns how many have been. (What stands behind such a block goes first, unless somebody uses it
+  // who computed it beside the sequence that this block is from. Then the index forgets it: it cannot be found without
+  // what comes before it.)
   std::int64_t give_back(std::int64_t n) {
     std::int64_t done = 0;
     for (auto at = recent_.end(); done < n && at != recent_.begin();) {
       Node* node = *--at;
-      if (!node->children.empty() || pool_->owners(node->block) > 1) continue;
+      if (pool_->owners(node->block) > 1) continue;
+      drop_behind(node);
       at = std::next(at);
-      drop(node);
+      evict(node);
       ++done;
-      ++n_evicted_;
     }
     return done;
   }
@@ -112,7 +103,6 @@ class PrefixIndex {
     const Key* key = nullptr;  // in the parent's map
     PoolBlock block{};
     std::list<Node*>::iterator place{};  // in recent_
-    bool leads_to_used = false;          // n_idle()
   };
 
   static Key key_of(std::span<const Token> tokens) {
@@ -144,8 +134,7 @@ class PrefixIndex {
     touch(parent);  // so that it is not what makes room
     while (n_blocks() >= max_blocks_) {
       if (recent_.empty() || !recent_.back()->children.empty() || recent_.back() == parent) return nullptr;
-      drop(recent_.back());
-      ++n_evicted_;
+      evict(recent_.back());
     }
     auto node = std::make_unique<Node>();
     const auto behind = parent == &root_ ? recent_.begin() : std::next(parent->place);
@@ -155,7 +144,7 @@ class PrefixIndex {
       node->parent = parent;
       node->key = &place->first;
       node->block = block;
-      pool_->share(block);
+      pool_->keep(block, n_alone_);
       return (place->second = std::move(node)).get();
     } catch (...) {
       recent_.erase(node->place);
@@ -168,9 +157,19 @@ class PrefixIndex {
     for (; node != &root_; node = node->parent) recent_.splice(recent_.begin(), recent_, node->place);
   }
 
+  void drop_behind(Node* node) {
+    for (Node* last = node; !node->children.empty();) {
+      while (!last->children.empty()) last = last->children.begin()->second.get();
+      evict(std::exchange(last, last->parent));
+    }
+  }
+  void evict(Node* leaf) {
+    drop(leaf);
+    ++n_evicted_;
+  }
   // A leaf.
   void drop(Node* node) {
-    pool_->release(node->block);
+    pool_->let_go(node->block, n_alone_);
     recent_.erase(node->place);
     auto& siblings = node->parent->children;
     siblings.erase(siblings.find(*node->key));
@@ -178,6 +177,7 @@ class PrefixIndex {
 
   std::shared_ptr<BlockPool> pool_;
   std::int64_t max_blocks_, n_evicted_ = 0;
+  BlockPool::CountAlone n_alone_ = 0;
   Node root_;
   std::list<Node*> recent_;  // all nodes, the most recently used first
 };
