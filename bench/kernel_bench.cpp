@@ -1,6 +1,7 @@
 // The kernels of linear layers one by one, with Google Benchmark: every weight type x instruction set x shape.
 //
 //   decode/Q4_1/avx2/4096x4096/1      one token, one thread: reads the weights once, GB/s of them
+//   few8/Q4_1/avx2/.../2              eight tokens, two threads: a step of an engine in which eight sequences decode
 //   prefill/Q4_1/avx2/4096x4096/2     512 tokens, two threads: operations per second, a multiply-add being two
 //
 // The tallest shape of each type takes 128 MB, so that it comes from memory; the others are those of small and of 7B
@@ -79,6 +80,8 @@ int main(int argc, char** argv) {
       for (const int n_threads : teams) {
         for (const Shape shape : {memory, Shape{1536, 768}, Shape{4096, 4096}})
           add("decode", type, isa, shape, 1, n_threads);
+        for (const std::int64_t n_tokens : {2, 4, 8, 12, 16, 32})
+          add(concat("few", n_tokens).c_str(), type, isa, memory, n_tokens, n_threads);
         for (const Shape shape : {Shape{1536, 768}, Shape{4096, 4096}})
           add("prefill", type, isa, shape, 512, n_threads);
       }

@@ -35,7 +35,7 @@ class GuessCount {
   void judged(bool right);
 
  private:
-  static constexpr double cost_of_row = 0.15;
+  static constexpr double cost_of_row = 0.1;
   static constexpr std::int64_t retry_after = 16;  // passes without guesses
   std::int64_t most_;
   bool adapts_;

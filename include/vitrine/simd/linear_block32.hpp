@@ -5,6 +5,7 @@
 // sum(q_x), acc). Blocks in ascending k.
 //
 //   one_token_32   decode: straight from the panel to the dots, bound by the reading of memory
+//   few_tokens_32  decode of several sequences: the same for up to eight tokens at a time, as registers allow
 //   Tiles32        prefill: a panel's stretch unpacked once, then swept over the tokens (linear_common.hpp)
 #pragma once
 
@@ -46,6 +47,64 @@ inline void one_token_32(const LinearJob& job, std::int64_t first, std::int64_t 
       if constexpr (Format::has_min) acc = fma(load_f16(block.m), broadcast(x.scaled_sum), acc);
     }
     finish(job, panel, 0, acc);
+  }
+}
+
+// T tokens from `token` on.
+template <class Format, int T>
+VITRINE_FORCE_INLINE void few_of_panel_32(const LinearJob& job, std::int64_t panel, std::int64_t token) {
+  constexpr int bits = Format::bits;
+  const std::int64_t n_blocks = job.n_cols / 32;
+  const auto* end = reinterpret_cast<const std::uint8_t*>(job.fetch_end);
+  const std::uint8_t* start = panel_start(job, panel);
+  const XBlock32* x = job.x_32 + token * n_blocks;
+  f32x16 acc[T];
+  unroll<T>([&](auto t) __attribute__((always_inline)) { acc[decltype(t)::value] = zero(); });
+  for (std::int64_t b = 0; b < n_blocks; ++b, ++x) {
+    const Block32 block = Format::at(start, b);
+    prefetch_ahead<Format::bytes_per_block>(start + std::size_t(b) * Format::bytes_per_block, end);
+    i32x16 dot[T];
+    Partial partial[T];
+    unroll<T>([&](auto t) __attribute__((always_inline)) {
+      dot[decltype(t)::value] = offset_term<Format>(x[decltype(t)::value * n_blocks]);
+    });
+    Format::visit(
+        block, [&](auto group, auto step, bytes64 w) __attribute__((always_inline)) {
+          const auto weights = dot_weights<bits>(to_scratch<bits>(w));
+          unroll<T>([&](auto t) __attribute__((always_inline)) {
+            constexpr int at = decltype(t)::value;
+            add_group_to<bits, decltype(step)::value, 8>(dot[at], partial[at], weights,
+                                                         x_group(x[at * n_blocks].q + 4 * decltype(group)::value));
+          });
+        });
+    const f32x16 d = load_f16(block.d);
+    [[maybe_unused]] f32x16 m;
+    if constexpr (Format::has_min) m = load_f16(block.m);
+    unroll<T>([&](auto t) __attribute__((always_inline)) {
+      constexpr int at = decltype(t)::value;
+      const XBlock32& mine = x[at * n_blocks];
+      acc[at] = fma(to_f32(dot[at]), d * broadcast(mine.scale), acc[at]);
+      if constexpr (Format::has_min) acc[at] = fma(m, broadcast(mine.scaled_sum), acc[at]);
+    });
+  }
+  unroll<T>([&](auto t) __attribute__((always_inline)) {
+    finish(job, panel, token + decltype(t)::value, acc[decltype(t)::value]);
+  });
+}
+
+// A panel comes from memory for the first tokens, and from the first-level cache for the rest.
+template <class Format>
+inline void few_tokens_32(const LinearJob& job, std::int64_t first, std::int64_t last) {
+  for (std::int64_t panel = first; panel < last; ++panel) {
+    std::int64_t token = 0;
+    const auto go = [&](auto index) __attribute__((always_inline)) {
+      constexpr int T = decltype(index)::value;
+      for (; token + T <= job.n_tokens; token += T) few_of_panel_32<Format, T>(job, panel, token);
+    };
+    go(Index<8>{});
+    go(Index<4>{});
+    go(Index<2>{});
+    go(Index<1>{});
   }
 }
 
@@ -121,7 +180,9 @@ struct Tiles32 {
 
 template <class Format>
 constexpr LinearForms forms_32() {
-  return {one_token_32<Format>, many_tokens<Tiles32<Format>>};
+  LinearForms forms{one_token_32<Format>, many_tokens<Tiles32<Format>>};
+  if constexpr (accumulators_in_registers) forms.few_tokens = few_tokens_32<Format>;
+  return forms;
 }
 
 }  // namespace linear_detail

@@ -46,8 +46,8 @@ struct alignas(64) XTile256 {
 struct LinearJob {
   const std::byte* weights = nullptr;  // [n_panels][panel_bytes]
   std::size_t panel_bytes = 0;
-  const std::byte* fetch_end =
-      nullptr;  // weights from here on are not for this thread: a one-token kernel fetches up to it
+  // Weights from here on are not for this thread: kernels for one token or a few fetch up to it.
+  const std::byte* fetch_end = nullptr;
   std::int64_t n_rows = 0, n_cols = 0, n_tokens = 0;
   const float* x = nullptr;  // [n_tokens][x_stride], float types
   std::int64_t x_stride = 0;
@@ -69,16 +69,19 @@ struct LinearJob {
 
 using LinearKernel = void (*)(const LinearJob& job, std::int64_t first_panel, std::int64_t last_panel);
 
-// The forms of one weight type: for a single token straight from the packed panels; for any number of tokens (each
-// panel is unpacked once and kept in cache); for matrix_tokens or more, where the CPU multiplies whole tiles. All give
-// the same bits for the same token.
+inline constexpr std::int64_t most_few_tokens = 32;  // with more, unpacking a panel pays
+
+// The forms of one weight type: for a single token straight from the packed panels; for a few tokens likewise, where
+// the CPU has the registers; for any number of tokens (each panel is unpacked once and kept in cache); for
+// matrix_tokens or more, where the CPU multiplies whole tiles. All give the same bits for the same token.
 struct LinearForms {
   LinearKernel one_token = nullptr, many_tokens = nullptr;
-  LinearKernel matrix = nullptr;  // or none
+  LinearKernel few_tokens = nullptr, matrix = nullptr;  // or none
 
   LinearKernel best(std::int64_t n_tokens) const {
     if (n_tokens == 1) return one_token;
-    return matrix && n_tokens >= matrix_tokens ? matrix : many_tokens;
+    if (matrix && n_tokens >= matrix_tokens) return matrix;
+    return few_tokens && n_tokens <= most_few_tokens ? few_tokens : many_tokens;
   }
 };
 
