@@ -86,7 +86,7 @@ static Outcome simulate(const Costs& costs, const Load& load, const Setting& set
                         std::int64_t n_blocks, std::int64_t max_running) {
   vitrine::SchedulerOptions options{.max_running = max_running};
   if (!setting.chunked) {
-    options.prompt_tokens_beside_decode = 0;
+    options.prompt_work = 0;
     options.step_tokens = max_running * load.longest_prompt;
   }
   options.step_tokens = std::max(options.step_tokens, max_running);

@@ -14,17 +14,13 @@
 
 #include "common/chat.hpp"
 #include "common/model.hpp"
+#include "common/sample_text.hpp"
 #include "common/table.hpp"
 #include "vitrine/engine/drafter.hpp"
 #include "vitrine/engine/generate.hpp"
 
 using example::coloured, example::Colour, example::fixed, example::percent, example::rounded;
 using vitrine::Token;
-
-static const char* const copy_task =
-    "Copy this text, word for word:\n\nThe old lighthouse keeper climbed the winding stairs every evening to light the "
-    "great lamp. The great lamp sent its beam across the dark water, and the ships that passed in the night knew that "
-    "the old lighthouse keeper had climbed the winding stairs once more.";
 
 // A drafter that remembers what it guessed, and where.
 struct Recorder final : vitrine::Drafter {
@@ -97,7 +93,7 @@ static void show(const example::Arguments& args) {
   const auto model = example::load_model(args);
   const auto prompt = args.has("prompt") ? model->tokenizer().encode(args.get<std::string>("prompt"))
                                          : example::chat_prompt(vitrine::ChatTemplate(model->tokenizer()),
-                                                                model->tokenizer(), {{"user", copy_task}});
+                                                                model->tokenizer(), {{"user", example::copy_task}});
   std::shared_ptr<vitrine::Drafter> drafter = vitrine::prompt_lookup();
   if (draft == "layers")
     drafter = draft_model(vitrine::Model::load(args.model(), {.n_layers = n_layers}), args.threads());

@@ -37,10 +37,10 @@ inline std::string token_text(const vitrine::Model& model, Token token) {
   return visible(model.tokenizer().piece(token));
 }
 
-// As many tokens as asked for, for measurements where the text is of no interest.
-inline std::vector<Token> any_tokens(const vitrine::Model& model, std::int64_t n) {
+// As many tokens as asked for, for measurements where the text is of no interest. Another `first`, other tokens.
+inline std::vector<Token> any_tokens(const vitrine::Model& model, std::int64_t n, std::int64_t first = 0) {
   std::vector<Token> tokens;
-  for (std::int64_t i = 0; i < n; ++i) tokens.push_back(Token((i * 7919 + 101) % model.config().n_vocab));
+  for (auto i = first; i < first + n; ++i) tokens.push_back(Token((i * 7919 + 101) % model.config().n_vocab));
   return tokens;
 }
 

@@ -1,4 +1,4 @@
-// A text for programs that compare how well something reads: a file of the user's, or a short story.
+// Texts for programs that compare how well something reads: a file of the user's, or a short story; a text to copy.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +27,12 @@ inline constexpr const char* short_story =
     "seen such a complete record of that part of the sea, they said, and they copied the figures into long tables. "
     "The rest they put into a box, and the box went to a school, and there a teacher read to her class about a coat "
     "that was grey on one day and blue on the next.";
+
+// An answer to it repeats what the prompt has said, so that it is easy to guess.
+inline constexpr const char* copy_task =
+    "Copy this text, word for word:\n\nThe old lighthouse keeper climbed the winding stairs every evening to light the "
+    "great lamp. The great lamp sent its beam across the dark water, and the ships that passed in the night knew that "
+    "the old lighthouse keeper had climbed the winding stairs once more.";
 
 inline void add_text_option(cxxopts::OptionAdder& add) {
   add("text", "file with the text to read; a short story if none", cxxopts::value<std::string>()->default_value(""),

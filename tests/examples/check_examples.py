@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cache_cases import Quantized_cache, Sliding_window
 from chat_cases import Chat, Rag_budget
-from engine_cases import Batching, Speculative
+from engine_cases import Batching, Serving_bench, Speculative
 from harness import DATA, PROGRAM, TINY, Common, instead, interrupt, run
 from kv_memory_cases import Kv_memory
 from page_cases import Paged, Prefix_cache

@@ -1,4 +1,4 @@
-"""The promises of batching and speculative, run by check_examples.py."""
+"""The promises of batching, speculative and serving_bench, run by check_examples.py."""
 import json
 import unittest
 
@@ -41,3 +41,28 @@ class Speculative(Common, unittest.TestCase):
         text = run(*self.arguments, "--draft", "layers", "--layers", "1").stdout
         self.assertIn("|", text)
         self.assertIn("{", text)  # one layer of random weights is seldom right
+
+
+class Serving_bench(Common, unittest.TestCase):
+    arguments = ("--model", TINY, "--requests", "1,3", "--prompt_tokens", "5", "--new_tokens", "16", "--others", "2",
+                 "--arriving_tokens", "100", "--tokens_beside", "6", "--prefix_tokens", "90", "--repetitions", "1",
+                 "--tests", "concurrent,arrival,prefix")
+    closing = "times as fast"
+    wrong = [["--tests", "x"], ["--tests", ""], ["--requests", "0"], ["--prompt_tokens", "0"], ["--new_tokens", "1"],
+             ["--others", "x"], ["--arriving_tokens", "0"], ["--tokens_beside", "1"], ["--prefix_tokens", "1"],
+             ["--lookup_tokens", "1"], ["--kv", "f8"], ["--prompt_work", "-1"], ["--repetitions", "0"]]
+
+    def test_what_is_counted(self):
+        result = json.loads(run(*self.arguments, "--json").stdout)
+        self.assertEqual([row["requests"] for row in result["concurrent"]], [1, 3])
+        self.assertEqual(result["concurrent"][0]["of_first"], 1)
+        (arrival,) = result["arrival"]
+        parts = [arrival[part]["count"] for part in ("before", "during", "after")]
+        self.assertEqual(sum(parts), arrival["whole"]["count"])
+        self.assertGreaterEqual(parts[1], 2 * 100 // 64)  # others get tokens while the prompt is read
+        self.assertEqual(parts[2] // 2, 6 - 1)
+        self.assertEqual((result["prefix"]["prompt_tokens"], result["prefix"]["cached_tokens"]), (90, 89))
+
+    def test_lookup(self):
+        result = json.loads(run("--model", TINY, "--tests", "lookup", "--lookup_tokens", "20", "--json").stdout)
+        self.assertLessEqual(result["lookup"]["accepted"], result["lookup"]["guesses"])

@@ -74,7 +74,7 @@ TEST_CASE("engine: random arrivals, lengths, cancellations and preemptions chang
     std::vector<Token> document;
     while (std::int64_t(document.size()) < n_context) document.push_back(Token(draws.below(tiny->config().n_vocab)));
     EngineOptions options{.n_context = n_context,
-                          .scheduler = {.max_running = 6, .step_tokens = 24, .prompt_tokens_beside_decode = 7},
+                          .scheduler = {.max_running = 6, .step_tokens = 24, .prompt_work = 0.7},
                           .kv_blocks = 6,
                           .n_threads = 2,
                           .crowding = Crowding::ignore};

@@ -5,11 +5,21 @@
 // one, and one that was preempted starts over from what it knows. Each step takes, in this order,
 //
 //   1. every running sequence that lacks one token, so that nobody waits for somebody else's prompt
-//   2. running ones that lack more, in chunks, first come first served, out of what is left of the step's budget
+//   2. running ones that lack more, in chunks, first come first served, out of what is left of the step's budgets
 //   3. waiting ones, first come first served, as long as blocks are there for all that they know
 //
 // When blocks run out the youngest running sequence gives all of its own back and waits again, before all that came
 // after it. So the oldest always goes on, and nobody waits for ever.
+//
+// How much of a prompt goes beside others' decode is bound by estimated work, in units of a prompt's first tokens:
+//
+//   row(p) = 1 + p / 1800    a token at position p, which looks at all before it
+//   keys(p) = p / 180        what a sequence with p tokens costs a step for reading these, however many it adds
+//   rest = 6.5 + sum over those that decode of (1 + keys)             6.5: the weights, read once for all
+//   prompt's tokens * row(p) <= prompt_work * (rest + keys(p))
+//
+// So a step with a part of a prompt takes about 1 + prompt_work times what it takes when that sequence, too, decodes,
+// whether few others run or many, at the prompt's beginning and deep in it. (The figures: SmolLM2-135M, AVX-512.)
 //
 // After Orca (Yu et al., OSDI 2022) for steps, arXiv 2309.06180 for blocks, arXiv 2403.02310 for chunked prefill. It
 // knows neither model nor clock: bench/capacity.cpp runs it against a model of costs.
@@ -27,9 +37,9 @@ VITRINE_NAMESPACE_BEGIN
 struct SchedulerOptions {
   std::int64_t max_running = 32;   // sequences in a step at most
   std::int64_t step_tokens = 256;  // tokens of a step at most
-  // Of a prompt, in a step that others decode in: this many bound how long these wait. A token counts as 1 + position /
-  // 2048 of them, since it looks at all before it. 0: no bound but step_tokens.
-  std::int64_t prompt_tokens_beside_decode = 24;
+  // In a step that others decode in: work on prompts, as a multiple of the rest. More, and prompts are read sooner;
+  // less, and the others wait less. 0: no bound but step_tokens.
+  double prompt_work = 1;
 };
 
 // What the scheduler knows of a request; its owner counts up n_known and n_computed.
@@ -74,6 +84,7 @@ class Scheduler {
   bool make_room(KvRoom& room, Sequence& sequence, std::int64_t n_tokens);
   void preempt_youngest(KvRoom& room);
   void start_waiting(KvRoom& room);
+  bool bounds_prompts() const { return rest_ > 0 && options_.prompt_work > 0; }
   std::int64_t chunk(const Sequence& sequence) const;
   void give(Sequence& sequence, std::int64_t n_tokens);
 
@@ -82,8 +93,9 @@ class Scheduler {
   std::vector<Sequence*> waiting_;  // the next one last; all of them came after the running ones
   std::vector<Sequence*> step_;
   std::int64_t tokens_left_ = 0;
-  double prompt_tokens_left_ = 0;  // as they count
-  bool somebody_decodes_ = false;
+  double rest_ = 0;       // work of the step but for prompts; 0: nobody decodes in it
+  double work_left_ = 0;  // for prompts
+  bool has_prompt_ = false;
   std::int64_t n_preemptions_ = 0;
 };
 

@@ -10,9 +10,9 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace scheduler_detail {
 
-// The depth at which a token costs twice what it costs at the start. (SmolLM2-135M on AVX-512: about 1,800 tokens.)
-inline constexpr double depth_of_double_cost = 2048;
-inline double cost(std::int64_t position) { return 1 + double(position) / depth_of_double_cost; }
+inline constexpr double work_of_weights = 6.5;
+inline double row(std::int64_t position) { return 1 + double(position) / 1800; }
+inline double keys(std::int64_t n_tokens) { return double(n_tokens) / 180; }
 
 }  // namespace scheduler_detail
 
@@ -21,8 +21,8 @@ VITRINE_INLINE Scheduler::Scheduler(const SchedulerOptions& options) : options_(
         options.max_running);
   check(options.step_tokens >= options.max_running, ErrorKind::bad_argument,
         "step_tokens: expected at least max_running = ", options.max_running, ", got ", options.step_tokens);
-  check(options.prompt_tokens_beside_decode >= 0, ErrorKind::bad_argument,
-        "prompt_tokens_beside_decode: expected 0 or more, got ", options.prompt_tokens_beside_decode);
+  check(options.prompt_work >= 0, ErrorKind::bad_argument, "prompt_work: expected 0 or more, got ",
+        options.prompt_work);
   running_.reserve(std::size_t(options.max_running));
   step_.reserve(std::size_t(options.max_running));
 }
@@ -38,7 +38,8 @@ VITRINE_INLINE void Scheduler::remove(Sequence& sequence) {
 VITRINE_INLINE std::span<Sequence* const> Scheduler::plan(KvRoom& room) {
   step_.clear();
   tokens_left_ = options_.step_tokens;
-  somebody_decodes_ = false;
+  rest_ = 0;
+  has_prompt_ = false;
   for (Sequence* sequence : running_) sequence->n_now = 0;
 
   // Preemption takes sequences off the end of running_, never one before the place where a loop stands.
@@ -51,11 +52,10 @@ VITRINE_INLINE std::span<Sequence* const> Scheduler::plan(KvRoom& room) {
         1 + (std::clamp)(sequence.n_drafts, std::int64_t(0), (std::max)(tokens_left_ - others - 1, std::int64_t(0)));
     if (!make_room(room, sequence, n)) break;
     give(sequence, n);
-    somebody_decodes_ = true;
+    if (rest_ == 0) rest_ = scheduler_detail::work_of_weights;
+    rest_ += double(n) + scheduler_detail::keys(sequence.n_computed);
   }
-  prompt_tokens_left_ = somebody_decodes_ && options_.prompt_tokens_beside_decode > 0
-                            ? double(options_.prompt_tokens_beside_decode)
-                            : 1e18;
+  work_left_ = options_.prompt_work * rest_;
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
     const auto n = sequence.n_now == 0 ? chunk(sequence) : 0;
@@ -73,16 +73,20 @@ VITRINE_INLINE std::span<Sequence* const> Scheduler::plan(KvRoom& room) {
 VITRINE_INLINE void Scheduler::give(Sequence& sequence, std::int64_t n_tokens) {
   sequence.n_now = n_tokens;
   tokens_left_ -= n_tokens;
-  if (sequence.n_missing() > 1) prompt_tokens_left_ -= double(n_tokens) * scheduler_detail::cost(sequence.n_computed);
+  if (sequence.n_missing() == 1) return;
+  work_left_ += options_.prompt_work * scheduler_detail::keys(sequence.n_computed) -
+                double(n_tokens) * scheduler_detail::row(sequence.n_computed);
+  has_prompt_ = true;
 }
 
-// How many of the tokens that it lacks fit into this step.
+// How many of the tokens that it lacks fit into this step. The first in order gets one at least.
 VITRINE_INLINE std::int64_t Scheduler::chunk(const Sequence& sequence) const {
-  if (prompt_tokens_left_ < 1) return 0;
-  const double as_counted = prompt_tokens_left_ / scheduler_detail::cost(sequence.n_computed);
-  const auto allowed =
-      as_counted < double(tokens_left_) ? (std::max)(std::int64_t(as_counted), std::int64_t(1)) : tokens_left_;
-  return (std::min)({sequence.n_missing(), allowed, tokens_left_});
+  using namespace scheduler_detail;
+  const auto most = (std::min)(sequence.n_missing(), tokens_left_);
+  if (!bounds_prompts()) return most;
+  const double work = work_left_ + options_.prompt_work * keys(sequence.n_computed);
+  const double n = (std::max)(work / row(sequence.n_computed), has_prompt_ ? 0.0 : 1.0);
+  return n < double(most) ? std::int64_t(n) : most;
 }
 
 // False if the sequence itself had to go.
@@ -113,14 +117,16 @@ VITRINE_INLINE void Scheduler::start_waiting(KvRoom& room) {
   std::int64_t promised = -1;  // not counted yet
   while (!waiting_.empty() && std::int64_t(running_.size()) < options_.max_running) {
     Sequence& sequence = *waiting_.back();
-    if (room.must_wait(sequence) || tokens_left_ == 0 || prompt_tokens_left_ < 1) return;
+    if (room.must_wait(sequence) || tokens_left_ == 0) return;
+    if (bounds_prompts() && has_prompt_ && work_left_ < 1) return;  // before anything is looked up
     if (promised < 0) {
       promised = 0;
       for (const Sequence* other : running_) promised += lacks(*other);
     }
     room.start(sequence);
     const auto n = chunk(sequence);
-    if (lacks(sequence) + promised > room.n_free() || !room.take(sequence, n)) return room.give_back(sequence);
+    if (n == 0 || lacks(sequence) + promised > room.n_free() || !room.take(sequence, n))
+      return room.give_back(sequence);
     waiting_.pop_back();
     running_.push_back(&sequence);
     give(sequence, n);
