@@ -35,6 +35,8 @@ struct Setup {
   std::shared_ptr<const vitrine::Model> model;
   vitrine::EngineOptions options;  // what all tests have in common
   std::int64_t repetitions = 1;
+  std::int64_t n_prompt = 0, n_new = 0, n_arriving = 0, n_beside = 0, n_prefix = 0, n_lookup = 0;
+  std::vector<std::int64_t> requests, others;
 };
 
 vitrine::GenerateOptions greedy(std::int64_t n_new, bool ignore_end = true) {
@@ -97,10 +99,9 @@ double concurrent_rate(const Setup& setup, std::int64_t n_requests, std::int64_t
   return double(n) / (end - begin);
 }
 
-json concurrent(const Setup& setup, const example::Arguments& args) {
-  const auto n_prompt = args.whole_number("prompt_tokens", 1, 1 << 20);
-  const auto n_new = args.whole_number("new_tokens", 2, 1 << 20);
-  const auto counts = args.whole_numbers("requests", 1, 1024);
+json concurrent(const Setup& setup) {
+  const auto n_prompt = setup.n_prompt, n_new = setup.n_new;
+  const auto& counts = setup.requests;
   std::vector<std::vector<double>> rates(counts.size());
   for (std::int64_t round = 0; round < setup.repetitions; ++round)  // in turn, since the machine changes meanwhile
     for (std::size_t i = 0; i < counts.size(); ++i)
@@ -140,8 +141,8 @@ struct Latencies {
   double first_token = 0;  // of the prompt that arrives
 };
 
-Latencies arrival_latencies(const Setup& setup, std::int64_t n_others, std::int64_t n_prompt, std::int64_t n_arriving,
-                            std::int64_t n_beside) {
+Latencies arrival_latencies(const Setup& setup, std::int64_t n_others) {
+  const auto n_prompt = setup.n_prompt, n_arriving = setup.n_arriving, n_beside = setup.n_beside;
   auto options = setup.options;
   const auto most_of_others = n_beside + n_arriving + n_beside;  // in the worst case a token for each of the prompt
   options.n_context = std::max(n_arriving + n_beside, n_prompt + most_of_others) + 1;
@@ -192,18 +193,15 @@ Latencies arrival_latencies(const Setup& setup, std::int64_t n_others, std::int6
   return latencies;
 }
 
-json arrival(const Setup& setup, const example::Arguments& args) {
-  const auto n_prompt = args.whole_number("prompt_tokens", 1, 1 << 20);
-  const auto n_arriving = args.whole_number("arriving_tokens", 1, 1 << 20);
-  const auto n_beside = args.whole_number("tokens_beside", 2, 1 << 20);
+json arrival(const Setup& setup) {
   json rows;
-  for (const auto n_others : args.whole_numbers("others", 1, 256))
+  for (const auto n_others : setup.others)
     for (std::int64_t round = 0; round < setup.repetitions; ++round) {
-      const auto latencies = arrival_latencies(setup, n_others, n_prompt, n_arriving, n_beside);
+      const auto latencies = arrival_latencies(setup, n_others);
       const auto before = vitrine::summarise(latencies.before), during = vitrine::summarise(latencies.during),
                  after = vitrine::summarise(latencies.after), whole = vitrine::summarise(latencies.whole);
       rows.push_back({{"others", n_others},
-                      {"arriving_tokens", n_arriving},
+                      {"arriving_tokens", setup.n_arriving},
                       {"first_token_seconds", latencies.first_token},
                       {"before", to_json(before)},
                       {"during", to_json(during)},
@@ -232,8 +230,8 @@ void print_arrival(const json& rows) {
 
 // --- prefix
 
-json prefix(const Setup& setup, const example::Arguments& args) {
-  const auto n_tokens = args.whole_number("prefix_tokens", 2, 1 << 20);
+json prefix(const Setup& setup) {
+  const auto n_tokens = setup.n_prefix;
   auto options = setup.options;
   options.n_context = n_tokens + 2;
   vitrine::Engine engine(setup.model, options);
@@ -268,10 +266,13 @@ void print_prefix(const json& found) {
 
 // --- lookup
 
-json lookup(const Setup& setup, const example::Arguments& args) {
-  const auto n_new = args.whole_number("lookup_tokens", 2, 1 << 20);
-  const auto prompt = example::chat_prompt(vitrine::ChatTemplate(setup.model->tokenizer()), setup.model->tokenizer(),
-                                           {{"user", example::copy_task}});
+json lookup(const Setup& setup) {
+  const auto n_new = setup.n_lookup;
+  const auto& tokenizer = setup.model->tokenizer();
+  const auto prompt =
+      tokenizer.chat_template().empty()
+          ? tokenizer.encode(example::copy_task)
+          : example::chat_prompt(vitrine::ChatTemplate(tokenizer), tokenizer, {{"user", example::copy_task}});
   auto options = setup.options;
   options.n_context = std::int64_t(prompt.size()) + n_new + 1;
   vitrine::Engine engine(setup.model, options);
@@ -314,7 +315,7 @@ void print_lookup(const json& found) {
 
 struct Test {
   const char* name;
-  json (*measure)(const Setup&, const example::Arguments&);
+  json (*measure)(const Setup&);
   void (*print)(const json&);
 };
 constexpr Test all_tests[] = {{"concurrent", concurrent, print_concurrent},
@@ -335,11 +336,19 @@ void show(const example::Arguments& args) {
   example::expect(n_read == names.size(), "--tests: expected some of concurrent, arrival, prefix, lookup, got '" +
                                               args.get<std::string>("tests") + "'");
   Setup setup;
-  setup.model = example::load_model(args);
   setup.options.n_threads = args.threads();
   setup.options.kv_type = kv_type;
-  setup.repetitions = args.get<std::int64_t>("repetitions", 1, 1000);
   setup.options.scheduler.prompt_work = args.numbers("prompt_work", 0, 1e6).front();
+  setup.repetitions = args.get<std::int64_t>("repetitions", 1, 1000);
+  setup.n_prompt = args.whole_number("prompt_tokens", 1, 1 << 20);
+  setup.n_new = args.whole_number("new_tokens", 2, 1 << 20);
+  setup.n_arriving = args.whole_number("arriving_tokens", 1, 1 << 20);
+  setup.n_beside = args.whole_number("tokens_beside", 2, 1 << 20);
+  setup.n_prefix = args.whole_number("prefix_tokens", 2, 1 << 20);
+  setup.n_lookup = args.whole_number("lookup_tokens", 2, 1 << 20);
+  setup.requests = args.whole_numbers("requests", 1, 1024);
+  setup.others = args.whole_numbers("others", 1, 256);
+  setup.model = example::load_model(args);
   json out = {{"model", setup.model->config().name},
               {"kv", kv_type.name()},
               {"isa", vitrine::isa_name(vitrine::kernels().isa)},
@@ -348,7 +357,7 @@ void show(const example::Arguments& args) {
     std::cout << setup.model->config().name << ", KV cache in " << kv_type.name() << ", kernels "
               << vitrine::isa_name(vitrine::kernels().isa) << ", " << out["threads"] << " threads\n";
   for (const auto* test : wanted) {
-    out[test->name] = test->measure(setup, args);
+    out[test->name] = test->measure(setup);
     if (args.json()) continue;
     std::cout << '\n' << test->name << ": ";
     test->print(out[test->name]);
