@@ -34,7 +34,8 @@ def draw(results):
     bandwidth = statistics.median(one["read_bytes_per_second"] for entry in results["rounds"]
                                   for one in entry["ours"].values())
     isa = results["machine"]["isas"][-1]
-    peaks = [(isa[kind]["ops_per_second"], f"{isa[kind]['instruction']} peak") for kind in ("integer", "float")]
+    peaks = [(isa[kind]["ops_per_second"], f"{isa[kind]['instruction']} peak")
+             for kind in ("matrix", "integer", "float") if kind in isa]
     x_from, x_to = decades([0.3, 3000] + [intensity for _, _, intensity, _ in points])
     y_from, y_to = decades([rate for *_, rate in points] + [peak for peak, _ in peaks])
 
@@ -65,11 +66,10 @@ def draw(results):
     top = peaks[0][0]
     start = max(10**x_from, 10**y_from / bandwidth)
     line(x_at(start), y_at(start * bandwidth), x_at(top / bandwidth), y_at(top), 'stroke="black" stroke-width="2"')
-    middle = math.sqrt(start * top / bandwidth)
-    text(x_at(middle) - 8, y_at(middle * bandwidth) - 8, f"{bandwidth / 1e9:.0f} GB/s read", 'text-anchor="end"')
+    text(x_at(1.15 * start) + 10, y_at(1.15 * start * bandwidth) + 2, f"{bandwidth / 1e9:.0f} GB/s read")
     for peak, name in peaks:
         line(x_at(peak / bandwidth), y_at(peak), WIDTH - RIGHT, y_at(peak), 'stroke="black" stroke-width="2"')
-        text(x_at(peak / bandwidth) + 10, y_at(peak) - 6, f"{name}: {peak / 1e9:.0f} Gop/s")
+        text(x_at(peak / bandwidth) - 10, y_at(peak) + 4, f"{name}: {peak / 1e9:.0f} Gop/s", 'text-anchor="end"')
     models = list(dict.fromkeys(model for model, *_ in points))
     for i, model in enumerate(models):
         text(LEFT + 14, TOP + 16 + 16 * i, model, f'fill="{COLOURS[i % len(COLOURS)]}"')
