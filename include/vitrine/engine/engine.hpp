@@ -43,6 +43,7 @@ struct EngineOptions {
   KvTypes kv_type = DType::f16;              // elements of the KV cache, as in SessionOptions
   // What is kept of requests for others that begin alike, in the engine's own pool and of its kv_type; none: nothing.
   std::optional<PrefixOptions> prefixes = PrefixOptions{};
+  bool top_logits = true;    // as in SessionOptions, for steps of a single request
   std::optional<Isa> isa{};  // kernels to use; none: the best there are
 };
 

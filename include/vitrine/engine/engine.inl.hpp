@@ -14,6 +14,7 @@
 #include "vitrine/engine/engine_totals.hpp"
 #include "vitrine/engine/pool_room.hpp"
 #include "vitrine/ops/logits.hpp"
+#include "vitrine/ops/top_logits.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -70,6 +71,7 @@ struct Engine::Impl {
   engine_detail::PoolRoom room;
   Team team;
   PassScratch scratch;
+  std::optional<TopLogits> top;
   LogitRows logits;     // as many as a step has tokens; memory is taken for those that are used
   Sequences sequences;  // running and waiting
   std::vector<Token> step_tokens;
@@ -97,6 +99,7 @@ struct Engine::Impl {
         room(pool, engine_detail::make_prefixes(*model, options, pool)),
         team(options.n_threads, options.crowding),
         scratch(model->transformer().make_scratch(options.scheduler.step_tokens, options.n_context, options.n_threads)),
+        top(make_top_logits(model->weights().head(), options.top_logits)),
         logits(options.scheduler.step_tokens, model->config().n_vocab, false) {
     const auto most = std::size_t(options.scheduler.max_running);
     scheduler.reserve(most + std::size_t(options.max_queued));
@@ -166,8 +169,8 @@ struct Engine::Impl {
     drawing.clear();
     for (Sequence* in_step : planned) add_to_step(of(*in_step));
     const Batch batch{step_tokens, slices, logit_rows};
-    if (!model->transformer().forward(team, kernels, batch, scratch, logits.view(), nullptr, stop_steps.get_token()))
-      return;
+    const auto view = logits.view(top ? &*top : nullptr, logit_rows.size() == 1 ? drawing.front()->n_top() : 0);
+    if (!model->transformer().forward(team, kernels, batch, scratch, view, nullptr, stop_steps.get_token())) return;
     for (Sequence* in_step : planned) {
       of(*in_step).cache.append(in_step->n_now);
       in_step->n_computed += in_step->n_now;

@@ -83,6 +83,11 @@ struct EngineSequence : Sequence {
   // Whether the logits of all of its prompt are wanted, so that all of it has to be computed.
   bool watches_prompt() const { return options.prompt_log_probabilities.has_value(); }
 
+  // How many of the largest logits are enough for a step; 0: all are needed.
+  std::int64_t n_top() const {
+    return !sampler || options.log_probabilities || n_prompt_rows > 0 ? 0 : sampler->n_top();
+  }
+
   // Which rows of logits a step of n_now tokens, n_guesses of them guessed, is to give it.
   void want_rows(std::int64_t first, std::int64_t n_guesses) {
     first_row = first;

@@ -55,6 +55,8 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
 VITRINE_INLINE Logits Generation::advance() {
   if (const auto n = std::int64_t(result_.tokens.size()); n > 0) {
     const Token last = result_.tokens.back();
+    const auto n_top = options_.log_probabilities ? 0 : sampler_.n_top();
+    if (!speculation_ && n_top > 0) return session_->decode_top(last, n_top, options_.stop);
     if (!speculation_) return session_->decode(last, options_.stop);
     return speculation_->decode(*session_, last, options_.max_new_tokens - n, options_.stop);
   }

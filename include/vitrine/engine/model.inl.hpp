@@ -39,7 +39,16 @@ VITRINE_INLINE std::uint64_t Model::fingerprint() const {
   weights().visit(
       [&](const PackedMatrix& matrix) {
         hash.add(matrix.type()).add(matrix.n_rows()).add(matrix.n_cols());
-        if (!matrix.empty()) hash.add(matrix.panel(0), matrix.bytes());
+        if (matrix.empty()) return;
+        if (!matrix.in_planes()) {
+          hash.add(matrix.data(), matrix.bytes());
+          return;
+        }
+        std::vector<std::byte> panel(matrix.panel_bytes());  // the layout makes no other model of it
+        for (std::int64_t i = 0; i < matrix.n_panels(); ++i) {
+          matrix.whole_panel(i, panel.data());
+          hash.add(panel.data(), panel.size());
+        }
       },
       [&](const std::vector<float>& values) {
         hash.add(std::uint64_t(values.size())).add(values.data(), values.size() * sizeof(float));

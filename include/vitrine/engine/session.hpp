@@ -30,6 +30,7 @@
 #include "vitrine/engine/prefix_cache.hpp"
 #include "vitrine/engine/session_options.hpp"
 #include "vitrine/ops/logits.hpp"
+#include "vitrine/ops/top_logits.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -51,6 +52,9 @@ class Session {
   // the next calls of decode() give these, they return at once. What they return has the bits that it has without
   // guesses, and guesses are no part of the sequence. The first call with some allocates the room for their logits.
   Logits decode(Token token, std::span<const Token> guesses, const std::stop_token& stop = {});
+  // The same for whoever needs the n_top largest logits only: these have the bits that they have in all of them, others
+  // may be -infinity. Costs less where the head lies in planes, see ops/top_logits.hpp.
+  Logits decode_top(Token token, std::int64_t n_top, const std::stop_token& stop = {});
   std::int64_t n_ahead() const;  // guesses that still stand
 
   // Appends tokens and shows the logits of every one of them: see(position, logits [n_vocab]), positions ascending. May
@@ -92,6 +96,7 @@ class Session {
   const AnyCache& cache() const;
   std::int64_t n_cached_tokens() const;  // of the last prefill: found among the prefixes, not computed
   std::int64_t n_passes() const;         // forward passes run so far
+  TopLogits::Counts top_counts() const;  // of decode_top: what the head was spared
   std::int64_t n_pass_tokens() const;    // tokens computed in them: with a cache, each position once
 
  private:

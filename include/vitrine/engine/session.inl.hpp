@@ -52,6 +52,16 @@ VITRINE_INLINE Logits Session::decode(Token token, std::span<const Token> guesse
   return logits;
 }
 
+VITRINE_INLINE Logits Session::decode_top(Token token, std::int64_t n_top, const std::stop_token& stop) {
+  const session_detail::InUse in_use(impl().in_use);
+  auto& self = impl();
+  check(n_top >= 1, ErrorKind::bad_argument, "n_top: expected at least 1, got ", n_top);
+  self.check_new({&token, 1});
+  if (self.follow(token)) return self.logits.row(std::int64_t(self.n_followed));
+  self.forget_guesses();
+  return self.last_logits({&token, 1}, 1, stop, {}, n_top);
+}
+
 VITRINE_INLINE std::int64_t Session::n_ahead() const { return std::int64_t(impl().n_ahead()); }
 
 VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const LogitsObserver& see,
@@ -63,6 +73,7 @@ VITRINE_INLINE void Session::prefill_logits(std::span<const Token> more, const L
   self.forget_guesses();
   const auto rows = (std::min)(session_detail::max_logit_rows, self.options.chunk);
   self.reserve_rows(rows);
+  self.n_top = 0;
   const auto first_new = length();
   const auto all = first_new + std::int64_t(more.size());
   self.evaluate(more, rows, all, stop, progress, [&](std::int64_t n) {
@@ -101,6 +112,9 @@ VITRINE_INLINE std::size_t Session::kv_bytes() const { return impl().cache.bytes
 VITRINE_INLINE const AnyCache& Session::cache() const { return impl().cache; }
 VITRINE_INLINE std::int64_t Session::n_cached_tokens() const { return impl().n_cached_tokens; }
 VITRINE_INLINE std::int64_t Session::n_passes() const { return impl().n_passes; }
+VITRINE_INLINE TopLogits::Counts Session::top_counts() const {
+  return impl().top ? impl().top->counts() : TopLogits::Counts{};
+}
 VITRINE_INLINE std::int64_t Session::n_pass_tokens() const { return impl().n_pass_tokens; }
 
 VITRINE_NAMESPACE_END

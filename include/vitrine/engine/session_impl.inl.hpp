@@ -5,6 +5,7 @@
 #include <atomic>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -88,7 +89,9 @@ struct Session::Impl {
   Team team;
   AnyCache cache;
   PassScratch scratch;
-  LogitRows logits;           // 1 or max_logit_rows
+  LogitRows logits;  // 1 or max_logit_rows
+  std::optional<TopLogits> top;
+  std::int64_t n_top = 0;     // so many of the largest logits are enough for the call at hand; 0: all are wanted
   std::vector<Token> tokens;  // the sequence; its K and V are in the cache, unless use_cache is off
   // Guesses of decode() that still stand: their K and V are in the cache behind `tokens`, the logits after the first
   // i of them in row i.
@@ -109,7 +112,8 @@ struct Session::Impl {
         cache(session_detail::make_cache(model->transformer(), options)),
         scratch(
             model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads, options.limit())),
-        logits(1, model->config().n_vocab) {
+        logits(1, model->config().n_vocab),
+        top(make_top_logits(model->weights().head(), options.top_logits)) {
     tokens.reserve(std::size_t(options.n_context));
     guesses.reserve(session_detail::max_logit_rows);
   }
@@ -123,7 +127,8 @@ struct Session::Impl {
         cache(other.cache.fork()),
         scratch(
             model->transformer().make_scratch(options.chunk, options.n_context, options.n_threads, options.limit())),
-        logits(1, model->config().n_vocab) {
+        logits(1, model->config().n_vocab),
+        top(make_top_logits(model->weights().head(), options.top_logits)) {
     tokens.reserve(std::size_t(options.n_context));
     tokens = other.tokens;
     edited_from = other.edited_from;
@@ -197,7 +202,8 @@ struct Session::Impl {
     for (std::int64_t i = 0; i < n_logits; ++i) rows[i] = n - n_logits + i;
     const Batch batch{
         std::span(tokens).subspan(std::size_t(pos0), std::size_t(n)), {&slice, 1}, {rows, std::size_t(n_logits)}};
-    const bool completed = model->transformer().forward(team, kernels, batch, scratch, logits.view(),
+    const auto view = logits.view(top ? &*top : nullptr, n_top);
+    const bool completed = model->transformer().forward(team, kernels, batch, scratch, view,
                                                         options.trace ? &options.trace : nullptr, stop);
     if (!completed) return false;
     cache.append(n);
@@ -238,7 +244,8 @@ struct Session::Impl {
 
   // Appends `more` and gives the logits of its first token of which any are wanted.
   Logits last_logits(std::span<const Token> more, std::int64_t n_wanted, const std::stop_token& stop,
-                     const Progress& progress) {
+                     const Progress& progress, std::int64_t n_top_wanted = 0) {
+    n_top = n_top_wanted;
     evaluate(more, options.chunk, n_wanted, stop, progress, [&](std::int64_t n_logits) {
       if (n_logits > 0) check_row(0, std::int64_t(tokens.size()) - n_wanted);
     });

@@ -97,6 +97,8 @@ class Loader {
     ModelWeights& weights = out.weights;
     weights.layers.resize(std::size_t(config_.n_layer));
     for (const auto& tensor : plan) total_ += std::int64_t(tensor.source->n_bytes);
+    for (const auto& tensor : plan)
+      if (tensor.slot == Slot::lm_head) head_ = Slot::lm_head;
     report(0);
     const bool use_image = !options_.image_folder.empty() && options_.n_layers == 0;
     const bool mapped = out.from_image = use_image && map_image(plan, model, weights, out.notices);
@@ -118,6 +120,7 @@ class Loader {
   std::uint64_t image_identity(const std::vector<PlannedTensor>& plan) const {
     Hash64 hash;
     hash.add(r16::layout_version).add(arithmetic_version).add(interleaved_).add(config_.head_dim);
+    hash.add(options_.head_in_planes);
     for (const auto& tensor : plan) {
       const auto& source = *tensor.source;
       hash.add(tensor.slot).add(tensor.layer).add(std::string_view(source.name)).add(*source.type);
@@ -138,7 +141,7 @@ class Loader {
     for (const auto& tensor : plan)
       if (PackedMatrix* const matrix = matrix_of(weights, tensor.slot, tensor.layer)) {
         places.push_back(matrix);
-        shapes.push_back({*tensor.source->type, tensor.source->shape[0], tensor.source->shape[1]});
+        shapes.push_back({*tensor.source->type, tensor.source->shape[0], tensor.source->shape[1], layout(tensor)});
       }
     try {
       auto matrices = read_weight_image(path, image_identity(plan), shapes, team_);
@@ -160,6 +163,11 @@ class Loader {
     } catch (const Error& error) {
       notices.push_back(concat("weight image not kept: ", error.what()));
     }
+  }
+
+  PackedLayout layout(const PlannedTensor& tensor) const {
+    const bool in_planes = options_.head_in_planes && tensor.slot == head_ && tensor.source->type == DType::q8_0;
+    return in_planes ? PackedLayout::planes : PackedLayout::whole;
   }
 
   std::vector<std::int64_t> row_order(Slot slot, std::int64_t n_rows) const {
@@ -195,7 +203,7 @@ class Loader {
     constexpr std::int64_t batch_bytes = 8 << 20, job_bytes = 256 << 10;
     const SourceTensor& source = *tensor.source;
     const std::int64_t n_rows = source.shape[0];
-    matrix = PackedMatrix(*source.type, n_rows, source.shape[1]);
+    matrix = PackedMatrix(*source.type, n_rows, source.shape[1], layout(tensor));
     const auto order = row_order(tensor.slot, n_rows);
     const std::int64_t row_bytes = std::int64_t(matrix.row_bytes());
     const std::int64_t n_panels = (std::max)(job_bytes / (panel_rows * row_bytes), std::int64_t{1});
@@ -234,6 +242,7 @@ class Loader {
   const LoadOptions& options_;
   Team team_;
   bool interleaved_, norms_less_one_;
+  Slot head_ = Slot::token_embedding;  // of a tied model
   std::vector<Job> jobs_;
   std::int64_t gathered_ = 0, done_ = 0, total_ = 0;
 };

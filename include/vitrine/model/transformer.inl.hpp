@@ -9,6 +9,7 @@
 #include "vitrine/model/transformer.hpp"
 #include "vitrine/ops/elementwise.hpp"
 #include "vitrine/ops/linear.hpp"
+#include "vitrine/ops/top_logits.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -26,6 +27,10 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
 #ifdef VITRINE_REVERSED_SUMMATION
   trace_fault::watched = observer != nullptr;
 #endif
+  // Whoever looks at all logits is shown all.
+  auto wanted = logits;
+  const bool only_top = wanted.top && batch.logit_rows.size() == 1 && wanted.block_max.data() && !observer;
+  if (!only_top || !wanted.top->begins(wanted.n_top)) wanted.top = nullptr;
   Cancellation cancel{stop};
   team.run([&](Worker& worker) {
     OwnWorker alone(worker);
@@ -35,7 +40,7 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
       decoder_block(pass, weights_.layers[std::size_t(layer)], scratch.shapes[std::size_t(layer)], layer);
       if (cancel.requested || worker.stopped()) return;
     }
-    head(pass, batch, logits);
+    head(pass, batch, wanted);
   });
   return !cancel.requested;
 }
@@ -66,7 +71,7 @@ VITRINE_INLINE void Transformer::check_batch(const Batch& batch, const PassScrat
   }
   check(next_row == n_tokens, bad, "slices: expected to cover ", n_tokens, " tokens, they cover ", next_row);
   const auto n_logit_rows = std::int64_t(batch.logit_rows.size()), n_blocks = Logits::n_blocks(config_.n_vocab);
-  const auto& [values, block_max] = logits;
+  const auto &values = logits.values, &block_max = logits.block_max;
   check(n_logit_rows <= values.size(0) && n_logit_rows <= n_tokens &&
             (n_logit_rows == 0 || values.size(1) == config_.n_vocab),
         bad, "logits: expected room for [", n_logit_rows, ", ", config_.n_vocab, "], got [", values.size(0), ", ",
@@ -122,7 +127,10 @@ VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, cons
     return {all.data(), {n_rows, all.size(1)}, all.strides()};
   };
   const auto values = first(logits.values);
-  linear(worker, pass.kernels, weights_.head(), pass.input, values, {.block_max = first(logits.block_max)});
+  const auto maxima = first(logits.block_max);
+  if (!logits.top ||
+      !logits.top->compute(worker, pass.kernels, weights_.head(), pass.input, values.row(0), maxima.row(0)))
+    linear(worker, pass.kernels, weights_.head(), pass.input, values, {.block_max = maxima});
   worker.sync();
   pass.show("8/9 head", "logits", -1, values, "n_vocab");
 }

@@ -23,6 +23,7 @@ VITRINE_NAMESPACE_BEGIN
 struct MatrixShape {
   DType type;
   std::int64_t n_rows, n_cols;
+  PackedLayout layout = PackedLayout::whole;
 };
 
 // Where the image of the model at `model` is kept: one file per path, in `folder`.

@@ -65,7 +65,7 @@ class Stretch {
       const std::uint64_t within = at - starts_[i], held = matrices_[i]->bytes(), room = round_up(held, page);
       if (within < held) {
         const auto here = (std::min)(n, held - within);
-        use(matrices_[i]->panel(0) + within, std::size_t(here));
+        use(matrices_[i]->data() + within, std::size_t(here));
         at += here;
         n -= here;
       }
@@ -140,7 +140,7 @@ VITRINE_INLINE std::vector<PackedMatrix> read_weight_image(const std::filesystem
   std::vector<PackedMatrix> matrices;
   std::uint64_t at = 0;
   for (const auto& shape : shapes) {
-    matrices.emplace_back(shape.type, shape.n_rows, shape.n_cols, weights + at, file);
+    matrices.emplace_back(shape.type, shape.n_rows, shape.n_cols, weights + at, file, shape.layout);
     at += round_up(matrices.back().bytes(), page);
   }
   return matrices;

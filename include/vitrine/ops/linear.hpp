@@ -59,8 +59,12 @@ struct LinearOptions {
 void linear(Worker& worker, const KernelTable& table, const PackedMatrix& w, const LinearInput& x,
             TensorView<float, 2> y, LinearOptions options = {});
 
-// The kernels of one weight type, for benchmarks and tests that call them directly.
+// The kernels of one weight type, for benchmarks and tests that call them directly; of a matrix in its layout.
 const LinearForms& linear_forms(const LinearKernels& kernels, DType type);
+const LinearForms& linear_forms(const LinearKernels& kernels, const PackedMatrix& w);
+
+// What they are told about a matrix; input and output are still to be filled in.
+LinearJob linear_job(const PackedMatrix& w);
 
 VITRINE_NAMESPACE_END
 

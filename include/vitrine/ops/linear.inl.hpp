@@ -48,6 +48,21 @@ VITRINE_INLINE const LinearForms& linear_forms(const LinearKernels& kernels, DTy
   throw Error(ErrorKind::unsupported, concat("weight type number ", std::uint32_t(type), " is not known"));
 }
 
+VITRINE_INLINE const LinearForms& linear_forms(const LinearKernels& kernels, const PackedMatrix& w) {
+  return w.in_planes() ? kernels.q8_0_planes : linear_forms(kernels, w.type());
+}
+
+VITRINE_INLINE LinearJob linear_job(const PackedMatrix& w) {
+  LinearJob job;
+  job.weights = job.fetch_end = w.panel(0);
+  job.panel_bytes = w.panel_stride();
+  job.low = job.fetch_end_of_low = w.low_panel(0);
+  job.low_bytes = w.low_stride();
+  job.n_rows = w.n_rows();
+  job.n_cols = w.n_cols();
+  return job;
+}
+
 VITRINE_INLINE void LinearInput::reserve(std::int64_t max_tokens, std::int64_t max_cols) {
   check(max_tokens > 0 && max_cols > 0, ErrorKind::bad_argument, "linear input: expected room for at least 1 x 1, got ",
         max_tokens, " x ", max_cols);
@@ -127,10 +142,7 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
   check(!w.empty() && x.n_cols() == w.n_cols() && y.size(0) == x.n_tokens() && y.size(1) == w.n_rows(),
         ErrorKind::bad_argument, "linear layer [", w.n_rows(), ", ", w.n_cols(), "]: got input [", x.n_tokens(), ", ",
         x.n_cols(), "] and output [", y.size(0), ", ", y.size(1), "]");
-  LinearJob job;
-  job.weights = w.panel(0);
-  job.panel_bytes = w.panel_bytes();
-  job.n_rows = w.n_rows();
+  LinearJob job = linear_job(w);
   x.give_to(job);
   const std::uint32_t block = activation_block(w.type());
   const bool has_32 = job.x_32 || job.tiles_32, has_256 = job.x_256 || job.tiles_256;
@@ -147,12 +159,13 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
         maxima.size(1), "]");
   job.block_max = maxima.data();
   job.block_max_stride = maxima.strides()[0];
-  const LinearForms& forms = linear_forms(table.linear, w.type());
+  const LinearForms& forms = linear_forms(table.linear, w);
   const LinearKernel kernel = forms.best(job.n_tokens);
   const std::int64_t chunk = panels_per_chunk(w, job.n_tokens, worker.n_threads(), job.block_max != nullptr);
   const Worker::Range own = worker.share(w.n_panels(), chunk);
   job.fetch_end = w.panel(own.end);
-  if (job.n_tokens == 1 && std::size_t(own.end - own.begin) * job.panel_bytes < worth_helping)
+  job.fetch_end_of_low = w.low_panel(own.end);
+  if (job.n_tokens == 1 && std::size_t(own.end - own.begin) * w.panel_bytes() < worth_helping)
     return kernel(job, own.begin, own.end);
   worker.for_chunks(w.n_panels(), chunk, [&](std::int64_t first, std::int64_t last) { kernel(job, first, last); });
 }

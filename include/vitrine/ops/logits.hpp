@@ -21,6 +21,8 @@
 
 VITRINE_NAMESPACE_BEGIN
 
+class TopLogits;  // ops/top_logits.hpp
+
 class Logits : public std::span<const float> {
  public:
   static constexpr std::int64_t block = SamplingKernels::block;
@@ -57,6 +59,10 @@ struct LogitsView {
   LogitsView(TensorView<float, 2> all, TensorView<float, 2> maxima = {}) : values(all), block_max(maxima) {}
   TensorView<float, 2> values;     // [n_rows, n_vocab]
   TensorView<float, 2> block_max;  // [n_rows, ceil(n_vocab / 64)], or none wanted
+  // If only the n_top largest of a single row are wanted, and there is room to find them: all others may be left at
+  // -infinity, with maxima of -FLT_MAX where a block has no others.
+  TopLogits* top = nullptr;
+  std::int64_t n_top = 0;
 };
 
 class LogitRows {
@@ -66,7 +72,12 @@ class LogitRows {
       : values_({n_rows, n_vocab}, zeroed), block_max_({n_rows, Logits::n_blocks(n_vocab)}, zeroed) {}
 
   std::int64_t n_rows() const { return values_.shape()[0]; }
-  LogitsView view() { return {values_.view(), block_max_.view()}; }
+  LogitsView view(TopLogits* top = nullptr, std::int64_t n_top = 0) {
+    LogitsView all(values_.view(), block_max_.view());
+    all.top = n_top > 0 ? top : nullptr;
+    all.n_top = n_top;
+    return all;
+  }
   Logits row(std::int64_t i) const { return {values_.view().row(i), block_max_.view().row(i)}; }
   static std::size_t row_bytes(std::int64_t n_vocab) {
     return std::size_t(n_vocab + Logits::n_blocks(n_vocab)) * sizeof(float);

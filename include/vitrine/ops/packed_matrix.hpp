@@ -20,22 +20,26 @@
 
 VITRINE_NAMESPACE_BEGIN
 
+// Whether a matrix lies whole in its panels or, which type Q8_0 can, in two planes (simd/r16.hpp).
+enum class PackedLayout { whole, planes };
+
 class PackedMatrix {
  public:
   PackedMatrix() = default;
 
   // Allocates, without contents. n_cols must be a multiple of the type's block length and both sizes positive; throws
-  // Error::bad_argument otherwise, Error::out_of_memory when refused.
-  PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols);
+  // Error::bad_argument otherwise, or for planes of another type than Q8_0; Error::out_of_memory when refused.
+  PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, PackedLayout layout = PackedLayout::whole);
 
   // Uses `packed`, bytes_of(type, n_rows, n_cols) bytes that `owner` keeps alive, as they are; 64-byte aligned.
   PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, const std::byte* packed,
-               std::shared_ptr<const void> owner);
+               std::shared_ptr<const void> owner, PackedLayout layout = PackedLayout::whole);
   static std::size_t bytes_of(DType type, std::int64_t n_rows, std::int64_t n_cols);
 
   PackedMatrix(PackedMatrix&& other) noexcept { *this = std::move(other); }
   PackedMatrix& operator=(PackedMatrix&& other) noexcept {
     std::swap(type_, other.type_);
+    std::swap(layout_, other.layout_);
     std::swap(n_rows_, other.n_rows_);
     std::swap(n_cols_, other.n_cols_);
     std::swap(data_, other.data_);
@@ -52,7 +56,11 @@ class PackedMatrix {
   // Row `row` as floats, out [n_cols]: exactly what the plain block decoder gives for the file's row.
   void decode_row(std::int64_t row, float* out) const;
 
+  // Panel `index` as it lies, or would lie, in a matrix that is whole: out [panel_bytes()].
+  void whole_panel(std::int64_t index, std::byte* out) const;
+
   DType type() const { return type_; }
+  bool in_planes() const { return layout_ == PackedLayout::planes; }
   std::int64_t n_rows() const { return n_rows_; }
   std::int64_t n_cols() const { return n_cols_; }
   std::int64_t n_panels() const { return (n_rows_ + panel_rows - 1) / panel_rows; }
@@ -61,19 +69,30 @@ class PackedMatrix {
   std::size_t panel_bytes() const { return r16::panel_bytes(type_, n_blocks()); }
   std::size_t bytes() const { return std::size_t(n_panels()) * panel_bytes(); }
   bool empty() const { return n_rows_ == 0; }
-  const std::byte* panel(std::int64_t index) const { return data_ + std::size_t(index) * panel_bytes(); }
+  const std::byte* data() const { return data_; }  // all of it, [bytes()]
+  // A panel, or its high plane; the bytes from one to the next.
+  std::size_t panel_stride() const { return panel_bytes() - low_stride(); }
+  const std::byte* panel(std::int64_t index) const { return data_ + std::size_t(index) * panel_stride(); }
+  // A panel's low plane; null and 0 of a matrix that lies whole.
+  std::size_t low_stride() const {
+    return in_planes() ? std::size_t((n_blocks() + 1) / 2) * r16::q8_0_low_pair_bytes : 0;
+  }
+  const std::byte* low_panel(std::int64_t index) const {
+    return in_planes() ? panel(n_panels()) + std::size_t(index) * low_stride() : nullptr;
+  }
 
  private:
   std::int64_t block_len() const { return dtype_info(type_).block_len; }
 
   DType type_ = DType::f32;
+  PackedLayout layout_ = PackedLayout::whole;
   std::int64_t n_rows_ = 0, n_cols_ = 0;
   const std::byte* data_ = nullptr;  // [n_panels][panel_bytes], in owned_ or in what owner_ keeps
   AlignedBytes owned_;
   std::shared_ptr<const void> owner_;
 
   struct Shaped {};
-  PackedMatrix(Shaped, DType type, std::int64_t n_rows, std::int64_t n_cols);
+  PackedMatrix(Shaped, DType type, std::int64_t n_rows, std::int64_t n_cols, PackedLayout layout);
 };
 
 VITRINE_NAMESPACE_END

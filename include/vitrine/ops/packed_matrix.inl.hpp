@@ -4,6 +4,7 @@
 // file bytes, where it lies in the panel; packing copies one way, unpacking the other.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "vitrine/core/block_decode.hpp"
@@ -168,34 +169,78 @@ void move_block(DType type, FileByte<direction>* file, PanelByte<direction>* pan
   }
 }
 
+// Block b of one row of a matrix in planes, 32 values as eight words of four: w[s] holds values 4 s .. 4 s + 3.
+inline void block_to_planes(const std::uint8_t* file, std::uint8_t* high, std::uint8_t* low, std::int64_t b, int row) {
+  auto* base = high + std::size_t(b / 2) * r16::q8_0_high_pair_bytes;
+  std::memcpy(base + 32 * (b % 2) + 2 * row, file + offsetof(BlockQ8_0, d), 2);
+  std::uint32_t w[8], fifth = 0, of_low[3] = {};
+  std::memcpy(w, file + offsetof(BlockQ8_0, qs), 32);
+  for (int s = 0; s < 8; ++s) {
+    w[s] ^= 0x80808080u;
+    fifth |= (w[s] >> 7 & 0x01010101u) << s;
+    for (int v = 0; v < 3; ++v)
+      of_low[v] |= s / 2 == v ? (w[s] & 0x07070707u) << s % 2 * 4
+                   : s < 6    ? 0
+                              : (w[s] >> v & 0x01010101u) << (s == 6 ? 3 : 7);
+  }
+  std::memcpy(base + 64 + 64 * (b % 2) + 4 * row, &fifth, 4);
+  for (int s = 0; s < 4; ++s) {
+    const std::uint32_t nibbles = (w[s] >> 3 & 0x0f0f0f0fu) | (w[s + 4] >> 3 & 0x0f0f0f0fu) << 4;
+    std::memcpy(base + 192 + 256 * (b % 2) + 64 * s + 4 * row, &nibbles, 4);
+  }
+  for (int v = 0; v < 3; ++v) std::memcpy(low + 192 * b + 64 * v + 4 * row, &of_low[v], 4);
+}
+inline void planes_to_block(const std::uint8_t* high, const std::uint8_t* low, std::int64_t b, int row,
+                            std::uint8_t* file) {
+  const auto* base = high + std::size_t(b / 2) * r16::q8_0_high_pair_bytes;
+  std::memcpy(file + offsetof(BlockQ8_0, d), base + 32 * (b % 2) + 2 * row, 2);
+  std::uint32_t w[8], fifth, of_low[3];
+  std::memcpy(&fifth, base + 64 + 64 * (b % 2) + 4 * row, 4);
+  for (int v = 0; v < 3; ++v) std::memcpy(&of_low[v], low + 192 * b + 64 * v + 4 * row, 4);
+  for (int s = 0; s < 8; ++s) {
+    std::uint32_t nibbles;
+    std::memcpy(&nibbles, base + 192 + 256 * (b % 2) + 64 * (s % 4) + 4 * row, 4);
+    w[s] = (nibbles >> s / 4 * 4 & 0x0f0f0f0fu) << 3 | (fifth >> s & 0x01010101u) << 7;
+    for (int v = 0; v < 3; ++v)
+      w[s] |= s / 2 == v ? of_low[v] >> s % 2 * 4 & 0x07070707u
+              : s < 6    ? 0
+                         : (of_low[v] >> (s == 6 ? 3 : 7) & 0x01010101u) << v;
+    w[s] ^= 0x80808080u;
+  }
+  std::memcpy(file + offsetof(BlockQ8_0, qs), w, 32);
+}
+
 }  // namespace packed_detail
 
-VITRINE_INLINE PackedMatrix::PackedMatrix(Shaped, DType type, std::int64_t n_rows, std::int64_t n_cols)
-    : type_(type), n_rows_(n_rows), n_cols_(n_cols) {
+VITRINE_INLINE PackedMatrix::PackedMatrix(Shaped, DType type, std::int64_t n_rows, std::int64_t n_cols,
+                                          PackedLayout layout)
+    : type_(type), layout_(layout), n_rows_(n_rows), n_cols_(n_cols) {
   const DTypeInfo info = dtype_info(type);
   check(info.name != nullptr, ErrorKind::unsupported, "weight type number ", std::uint32_t(type), " is not known");
   check(n_rows > 0 && n_cols > 0 && n_cols % std::int64_t(info.block_len) == 0, ErrorKind::bad_argument,
         "matrix of type ", info.name, ": expected at least one row and a multiple of ", info.block_len,
         " columns, got ", n_rows, " rows and ", n_cols, " columns");
+  check(layout == PackedLayout::whole || type == DType::q8_0, ErrorKind::bad_argument,
+        "matrix in planes: expected type Q8_0, got ", info.name);
   const auto limit = std::int64_t(1) << 46;  // far above any machine, far below overflow
   check(n_rows < limit / n_cols, ErrorKind::bad_argument, "matrix of ", n_rows, " by ", n_cols, " is too large");
 }
 
-VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols)
-    : PackedMatrix(Shaped{}, type, n_rows, n_cols) {
+VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, PackedLayout layout)
+    : PackedMatrix(Shaped{}, type, n_rows, n_cols, layout) {
   owned_ = AlignedBytes(bytes(), false);
   data_ = owned_.data();
 }
 
 VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, const std::byte* packed,
-                                          std::shared_ptr<const void> owner)
-    : PackedMatrix(Shaped{}, type, n_rows, n_cols) {
+                                          std::shared_ptr<const void> owner, PackedLayout layout)
+    : PackedMatrix(Shaped{}, type, n_rows, n_cols, layout) {
   data_ = packed;
   owner_ = std::move(owner);
 }
 
 VITRINE_INLINE std::size_t PackedMatrix::bytes_of(DType type, std::int64_t n_rows, std::int64_t n_cols) {
-  return PackedMatrix(Shaped{}, type, n_rows, n_cols).bytes();
+  return PackedMatrix(Shaped{}, type, n_rows, n_cols, PackedLayout::whole).bytes();
 }
 
 VITRINE_INLINE void PackedMatrix::pack_panels(std::int64_t first, std::int64_t last, const std::byte* file_rows,
@@ -206,10 +251,16 @@ VITRINE_INLINE void PackedMatrix::pack_panels(std::int64_t first, std::int64_t l
   check(owned_.size() > 0, ErrorKind::bad_argument, "pack_panels: expected a matrix with memory of its own");
   const std::size_t block_bytes = dtype_info(type_).block_bytes;
   for (std::int64_t p = first; p < last; ++p) {
-    auto* panel = reinterpret_cast<std::uint8_t*>(owned_.data()) + std::size_t(p) * panel_bytes();
+    const auto place = [&](const std::byte* start) {
+      return start ? reinterpret_cast<std::uint8_t*>(owned_.data() + (start - data_)) : nullptr;
+    };
+    auto *panel = place(this->panel(p)), *low = place(low_panel(p));
     const int rows_here = int(n_rows_ - p * panel_rows < panel_rows ? n_rows_ - p * panel_rows : panel_rows);
     // Padding rows, and the unused half of an odd last pair, are zeros.
-    if (rows_here < panel_rows || n_blocks() % r16::unit(type_).blocks != 0) std::memset(panel, 0, panel_bytes());
+    if (rows_here < panel_rows || n_blocks() % r16::unit(type_).blocks != 0) {
+      std::memset(panel, 0, panel_stride());
+      if (low) std::memset(low, 0, low_stride());
+    }
     const std::uint8_t* rows[panel_rows];
     for (int r = 0; r < rows_here; ++r) {
       const std::int64_t index = row_order ? row_order[p * panel_rows + r] : p * panel_rows + r;
@@ -222,10 +273,32 @@ VITRINE_INLINE void PackedMatrix::pack_panels(std::int64_t first, std::int64_t l
         const std::uint8_t* block = rows[r] + std::size_t(b) * block_bytes;
         if (is_float_type(type_))
           std::memcpy(panel + (std::size_t(b) * panel_rows + std::size_t(r)) * block_bytes, block, block_bytes);
+        else if (low)
+          block_to_planes(block, panel, low, b, r);
         else
           move_block<to_panel>(type_, block, panel, b, r);
       }
   }
+}
+
+VITRINE_INLINE void PackedMatrix::whole_panel(std::int64_t index, std::byte* out) const {
+  using namespace packed_detail;
+  check(index >= 0 && index < n_panels(), ErrorKind::bad_argument, "panel ", index, " of a matrix that has ",
+        n_panels());
+  const auto *high = reinterpret_cast<const std::uint8_t*>(panel(index)),
+             *low = reinterpret_cast<const std::uint8_t*>(low_panel(index));
+  if (!low) {
+    std::memcpy(out, high, panel_bytes());
+    return;
+  }
+  std::memset(out, 0, panel_bytes());
+  const auto n_rows = (std::min)(n_rows_ - index * panel_rows, panel_rows);
+  std::uint8_t block[sizeof(BlockQ8_0)];
+  for (std::int64_t b = 0; b < n_blocks(); ++b)
+    for (int r = 0; r < int(n_rows); ++r) {
+      planes_to_block(high, low, b, r, block);
+      move_block<to_panel>(type_, block, reinterpret_cast<std::uint8_t*>(out), b, r);
+    }
 }
 
 VITRINE_INLINE void PackedMatrix::decode_row(std::int64_t row, float* out) const {
@@ -233,12 +306,15 @@ VITRINE_INLINE void PackedMatrix::decode_row(std::int64_t row, float* out) const
   check(row >= 0 && row < n_rows_, ErrorKind::bad_argument, "row ", row, " of a matrix that has ", n_rows_);
   const DTypeInfo info = dtype_info(type_);
   const auto* panel = reinterpret_cast<const std::uint8_t*>(this->panel(row / panel_rows));
+  const auto* low = reinterpret_cast<const std::uint8_t*>(low_panel(row / panel_rows));
   const int r = int(row % panel_rows);
   std::uint8_t block[sizeof(BlockQ6_K)];
   static_assert(sizeof block >= sizeof(BlockQ5_K));
   for (std::int64_t b = 0; b < n_blocks(); ++b) {
     if (is_float_type(type_))
       std::memcpy(block, panel + (std::size_t(b) * panel_rows + std::size_t(r)) * info.block_bytes, info.block_bytes);
+    else if (low)
+      planes_to_block(panel, low, b, r, block);
     else
       move_block<to_file>(type_, block, panel, b, r);
     decode_block_row(type_, reinterpret_cast<const std::byte*>(block), info.block_len, out + b * info.block_len);

@@ -80,6 +80,9 @@ class Sampler {
 
   std::uint64_t seed() const { return seed_; }  // the one in use, also when none was given
   const SamplingChain& chain() const { return chain_; }
+  // How many of the largest logits are enough for sample(), as long as nothing else asks for more: all others may be
+  // -infinity. 0: it may look at any.
+  std::int64_t n_top() const;
   bool is_greedy() const { return greedy_; }  // the largest logit is taken: nothing is ever drawn
 
  private:

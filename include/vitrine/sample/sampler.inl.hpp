@@ -116,6 +116,17 @@ VITRINE_INLINE Sampler::Sampler(SamplingChain chain, std::optional<std::uint64_t
   begin(0);
 }
 
+VITRINE_INLINE std::int64_t Sampler::n_top() const {
+  if (n_edits_ > 0) return 0;
+  if (greedy_) return 1;
+  for (const auto& step : chain_) {
+    const auto* const top = std::get_if<TopK>(&step);
+    if (top && top->k > 0) return top->k;
+    if (!top && !std::holds_alternative<Temperature>(step)) break;
+  }
+  return 0;
+}
+
 VITRINE_INLINE void Sampler::begin(std::int64_t n_prompt) {
   check(n_prompt >= 0, ErrorKind::bad_argument, "n_prompt: expected at least 0 tokens, got ", n_prompt);
   n_prompt_ = n_prompt;

@@ -14,6 +14,7 @@
 // Dots     x_group(4 activations), dot_first<bits>(w, x), dot_next<bits>(partial, w, x), dot_weights<bits>(bytes)
 //          to_scratch<bits>(bytes): the form that an unpacked panel keeps; signed weights may come out offset by
 //          scratch_offset<bits>, which the caller takes back with the sum of the activations
+//          offset_to_scratch(bytes): the same form, for bits = 8, of signed weights that come offset by 128
 // Scales   scale_at<i>, signed_scale_at<i>: byte i of each row, in the form that widen_scaled wants
 //          even_bytes odd_bytes (and signed_): bytes 0 and 2, or 1 and 3, of each row as two 16-bit values;
 //          dot_pairs(sum, those, pair): sum + a0 * pair[0] + a1 * pair[1]
@@ -22,7 +23,8 @@
 //          float_panels, accumulators_in_registers. Attention: max_accumulators of sixteen lanes, group_rows (query
 //          rows that go together; integer_rows of them in an integer dot), registers_of_lanes (registers that sixteen
 //          floats take)
-// Other    to_bytes (of i32x16, saturating), max_i32 hmax_i32 hsum_i32, keep (holds values in registers at that point)
+// Other    to_bytes (of i32x16, saturating), max_i32 hmax_i32 hsum_i32, keep (holds values in registers at that point),
+//          prefetch (into the first-level cache), prefetch_far (into the second)
 #pragma once
 
 #include "vitrine/simd/lanes.hpp"

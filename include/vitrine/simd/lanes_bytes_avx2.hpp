@@ -94,6 +94,7 @@ VITRINE_FORCE_INLINE bytes64 to_scratch(bytes64 w) {
     return w;
   }
 }
+VITRINE_FORCE_INLINE bytes64 offset_to_scratch(bytes64 w) { return w; }
 template <int bits>
 VITRINE_FORCE_INLINE bytes64 dot_weights(bytes64 w) {
   return w;
@@ -143,6 +144,10 @@ inline constexpr int scratch_offset = 0;
 template <int bits>
 VITRINE_FORCE_INLINE bytes64 to_scratch(bytes64 w) {
   return w;
+}
+VITRINE_FORCE_INLINE bytes64 offset_to_scratch(bytes64 w) {
+  const __m256i sign = _mm256_set1_epi8(char(0x80));
+  return {_mm256_xor_si256(w.lo, sign), _mm256_xor_si256(w.hi, sign)};
 }
 struct SignedWeights {
   bytes64 magnitude, w;

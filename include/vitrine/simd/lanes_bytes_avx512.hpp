@@ -71,6 +71,7 @@ VITRINE_FORCE_INLINE bytes64 to_scratch(bytes64 w) {
   else
     return w;
 }
+VITRINE_FORCE_INLINE bytes64 offset_to_scratch(bytes64 w) { return w; }
 template <int bits>
 VITRINE_FORCE_INLINE bytes64 dot_weights(bytes64 w) {
   return w;
@@ -116,6 +117,9 @@ inline constexpr int scratch_offset = 0;
 template <int bits>
 VITRINE_FORCE_INLINE bytes64 to_scratch(bytes64 w) {
   return w;
+}
+VITRINE_FORCE_INLINE bytes64 offset_to_scratch(bytes64 w) {
+  return {_mm512_xor_si512(w.v, _mm512_set1_epi8(char(0x80)))};
 }
 struct SignedWeights {
   __m512i magnitude;

@@ -54,6 +54,10 @@ template <int bits>
 VITRINE_FORCE_INLINE bytes64 to_scratch(bytes64 w) {
   return w;
 }
+VITRINE_OUT_OF_LINE bytes64 offset_to_scratch(bytes64 w) {
+  for (int i = 0; i < 64; ++i) w.v[i] ^= 0x80;
+  return w;
+}
 template <int bits>
 VITRINE_FORCE_INLINE bytes64 dot_weights(bytes64 w) {
   return w;

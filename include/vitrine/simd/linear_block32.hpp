@@ -24,23 +24,39 @@ VITRINE_FORCE_INLINE i32x16 offset_term(const XBlock32& x) {
     return shift_left<Format::offset_shift>(broadcast_i32(x.minus_sum));
 }
 
+// Asks for the memory that follows block b by some way.
+template <class Format>
+VITRINE_FORCE_INLINE void fetch_block(PanelStart start, std::int64_t b, const std::uint8_t* end,
+                                      [[maybe_unused]] const std::uint8_t* end_of_low) {
+  const std::uint8_t* block = start.high + std::size_t(b) * Format::bytes_per_block;
+  if constexpr (is_in_planes<Format>) {
+    if (b % 2 != 0) return;
+    prefetch_ahead<2 * Format::bytes_per_block>(block, end);
+    prefetch_ahead<2 * Format::low_bytes_per_block>(start.low + std::size_t(b) * Format::low_bytes_per_block,
+                                                    end_of_low);
+  } else {
+    prefetch_ahead<Format::bytes_per_block>(block, end);
+  }
+}
+
 template <class Format>
 inline void one_token_32(const LinearJob& job, std::int64_t first, std::int64_t last) {
   const std::int64_t n_blocks = job.n_cols / 32;
   const auto* end = reinterpret_cast<const std::uint8_t*>(job.fetch_end);
+  const auto* end_of_low = reinterpret_cast<const std::uint8_t*>(job.fetch_end_of_low);
   for (std::int64_t panel = first; panel < last; ++panel) {
-    const std::uint8_t* start = panel_start(job, panel);
+    const PanelStart start = panel_start(job, panel);
     f32x16 acc = zero();
     for (std::int64_t b = 0; b < n_blocks; ++b) {
       const Block32 block = Format::at(start, b);
       const XBlock32& x = job.x_32[b];
-      prefetch_ahead<Format::bytes_per_block>(start + std::size_t(b) * Format::bytes_per_block, end);
+      fetch_block<Format>(start, b, end, end_of_low);
       i32x16 dot = offset_term<Format>(x);
       Partial partial;
       Format::visit(
           block, [&](auto group, auto step, bytes64 w) __attribute__((always_inline)) {
             constexpr int bits = Format::bits;
-            add_group_to<bits, decltype(step)::value, 8>(dot, partial, dot_weights<bits>(to_scratch<bits>(w)),
+            add_group_to<bits, decltype(step)::value, 8>(dot, partial, dot_weights<bits>(scratch_form<Format>(w)),
                                                          x_group(x.q + 4 * decltype(group)::value));
           });
       acc = fma(to_f32(dot), load_f16(block.d) * broadcast(x.scale), acc);
@@ -116,11 +132,11 @@ struct Tiles32 {
     float d[16], m[16];
   };
 
-  VITRINE_FORCE_INLINE void unpack(const std::uint8_t* panel, std::int64_t b, Unpacked& out) {
+  VITRINE_FORCE_INLINE void unpack(PanelStart panel, std::int64_t b, Unpacked& out) {
     const Block32 block = Format::at(panel, b);
     Format::visit(
         block, [&](auto group, auto, bytes64 w) __attribute__((always_inline)) {
-          store_bytes(out.q[decltype(group)::value], to_scratch<Format::bits>(w));
+          store_bytes(out.q[decltype(group)::value], scratch_form<Format>(w));
         });
     store(out.d, load_f16(block.d));
     if constexpr (Format::has_min) store(out.m, load_f16(block.m));

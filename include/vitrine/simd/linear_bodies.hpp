@@ -5,11 +5,13 @@
 //   linear_block256.hpp   Q4_K, Q5_K, Q6_K
 //   linear_common.hpp     what these share: the sweep of tiles, integer and float sums, the end of a row
 //   linear_formats.hpp    where the parts of a block lie, and how its quants become bytes
+//   linear_bounds.hpp     from the high plane of a matrix in planes: what its rows give at most
 //   quantise.hpp          their input to 8 bits
 #pragma once
 
 #include "vitrine/simd/linear_block256.hpp"
 #include "vitrine/simd/linear_block32.hpp"
+#include "vitrine/simd/linear_bounds.hpp"
 #include "vitrine/simd/linear_float.hpp"
 #include "vitrine/simd/linear_kernels.hpp"
 #include "vitrine/simd/quantise.hpp"
@@ -29,6 +31,8 @@ constexpr LinearKernels linear_kernels() {
           .q4_k = forms_256<Q4_K>(),
           .q5_k = forms_256<Q5_K>(),
           .q6_k = forms_256<Q6_K>(),
+          .q8_0_planes = forms_32<Q8_0Planes>(),
+          .upper_bounds = upper_bounds,
           .quantise_32 = quantise_detail::quantise_32,
           .quantise_256 = quantise_detail::quantise_256};
 }

@@ -143,8 +143,9 @@ struct IntegerSums {
   }
 };
 
-VITRINE_FORCE_INLINE const std::uint8_t* panel_start(const LinearJob& job, std::int64_t panel) {
-  return reinterpret_cast<const std::uint8_t*>(job.weights + std::size_t(panel) * job.panel_bytes);
+VITRINE_FORCE_INLINE PanelStart panel_start(const LinearJob& job, std::int64_t panel) {
+  return {reinterpret_cast<const std::uint8_t*>(job.weights + std::size_t(panel) * job.panel_bytes),
+          reinterpret_cast<const std::uint8_t*>(job.low + std::size_t(panel) * job.low_bytes)};
 }
 
 // Fetches n_bytes, far_bytes and near_bytes further on, unless that lies beyond `end`: what follows this thread's

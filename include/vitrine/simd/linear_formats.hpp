@@ -10,10 +10,17 @@
 
 VITRINE_ISA_NAMESPACE_BEGIN
 
+// Where a panel begins, and its low plane if the matrix has one.
+struct PanelStart {
+  const std::uint8_t *high, *low;
+  __attribute__((always_inline)) operator const std::uint8_t*() const { return high; }
+};
+
 // A block of 32 k-values of sixteen rows.
 struct Block32 {
   const std::uint16_t *d, *m;  // [16] f16; m only where the type has a minimum
   const std::uint8_t *quants, *fifth;
+  const std::uint8_t* low = nullptr;  // [3][64] of a matrix in planes
 };
 
 // Groups of a type with nibbles: visit(Index<group>, Index<how many came before>, bytes)
@@ -109,6 +116,57 @@ struct Q8_0 {
     });
   }
 };
+
+// The high plane of a Q8_0 matrix in planes: h of q + 128 = 8 h + l. Its offset is in the input (bound_input).
+struct Q8_0High : Q5_0 {
+  static constexpr int offset_shift = 0;
+};
+
+// Both planes: the groups come as q + 128.
+struct Q8_0Planes {
+  static constexpr int bits = 8, offset_shift = Q8_0::offset_shift;
+  static constexpr bool has_min = false;
+  static constexpr std::size_t bytes_per_block = r16::q8_0_high_pair_bytes / 2;
+  static constexpr std::size_t low_bytes_per_block = r16::q8_0_low_pair_bytes / 2;
+  VITRINE_FORCE_INLINE Block32 at(PanelStart panel, std::int64_t b) {
+    Block32 block = Q5_0::at(panel, b);
+    block.low = panel.low + std::size_t(b) * low_bytes_per_block;
+    return block;
+  }
+  template <class Visit>
+  VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
+    const bytes64 fifth = load_bytes(block.fifth);
+    const bytes64 low[3] = {load_bytes(block.low), load_bytes(block.low + 64), load_bytes(block.low + 128)};
+    const auto low_bits = [&](auto group) __attribute__((always_inline)) {
+      constexpr int g = decltype(group)::value, at = g % 2 * 4;
+      if constexpr (g < 6)
+        return move_bits<at, 3, 0>(low[g / 2]);
+      else
+        return move_bits<at + 3, 1, 0>(low[0]) | move_bits<at + 3, 1, 1>(low[1]) | move_bits<at + 3, 1, 2>(low[2]);
+    };
+    unroll<4>([&](auto index) __attribute__((always_inline)) {
+      constexpr int s = decltype(index)::value;
+      const bytes64 both = load_bytes(block.quants + 64 * s);
+      visit(Index<s>{}, Index<2 * s>{}, move_bits<0, 4, 3>(both) | move_bits<s, 1, 7>(fifth) | low_bits(Index<s>{}));
+      visit(Index<s + 4>{}, Index<2 * s + 1>{},
+            move_bits<4, 4, 3>(both) | move_bits<s + 4, 1, 7>(fifth) | low_bits(Index<s + 4>{}));
+    });
+  }
+};
+
+template <class Format>
+inline constexpr bool is_in_planes = requires {
+  Format::low_bytes_per_block;
+};
+
+// A group's bytes in the form that an unpacked panel keeps.
+template <class Format>
+VITRINE_FORCE_INLINE bytes64 scratch_form(bytes64 w) {
+  if constexpr (is_in_planes<Format>)
+    return offset_to_scratch(w);
+  else
+    return to_scratch<Format::bits>(w);
+}
 
 // A block of 256 k-values of sixteen rows: runs of `run_groups` k-groups, each with an integer scale per row.
 struct Block256 {

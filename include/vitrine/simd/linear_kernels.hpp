@@ -46,8 +46,11 @@ struct alignas(64) XTile256 {
 struct LinearJob {
   const std::byte* weights = nullptr;  // [n_panels][panel_bytes]
   std::size_t panel_bytes = 0;
+  const std::byte* low = nullptr;  // [n_panels][low_bytes], the low planes of a matrix in planes; else none
+  std::size_t low_bytes = 0;
   // Weights from here on are not for this thread: kernels for one token or a few fetch up to it.
   const std::byte* fetch_end = nullptr;
+  const std::byte* fetch_end_of_low = nullptr;
   std::int64_t n_rows = 0, n_cols = 0, n_tokens = 0;
   const float* x = nullptr;  // [n_tokens][x_stride], float types
   std::int64_t x_stride = 0;
@@ -87,6 +90,11 @@ struct LinearForms {
 
 struct LinearKernels {
   LinearForms f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k;
+  LinearForms q8_0_planes;  // of the same values as q8_0
+
+  // Of a matrix in planes, one token, reading the high planes only: y[panel] is no less than what any row of the panel
+  // gives in the full product, or infinity where the scales do not allow to tell. x_32 is made by bound_input().
+  LinearKernel upper_bounds;
 
   // Whether the quantised types take an input of n_tokens as tiles: where they have a matrix form, all of them do.
   bool takes_tiles(std::int64_t n_tokens) const { return quantise_tile_32 && n_tokens >= matrix_tokens; }

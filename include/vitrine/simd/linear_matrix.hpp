@@ -49,11 +49,12 @@ struct MatrixTiles32 {
 
   VITRINE_FORCE_INLINE const XTile32* input(const LinearJob& job) { return job.tiles_32; }
 
-  VITRINE_FORCE_INLINE void unpack(const std::uint8_t* panel, std::int64_t b, Unpacked& out) {
+  VITRINE_FORCE_INLINE void unpack(PanelStart panel, std::int64_t b, Unpacked& out) {
     const Block32 block = Format::at(panel, b);
     Format::visit(
         block, [&](auto group, auto, bytes64 w) __attribute__((always_inline)) {
-          if constexpr (is_signed && Format::bits < 8) w = subtract_bytes(w, 1 << Format::offset_shift);
+          if constexpr (is_signed && (Format::bits < 8 || is_in_planes<Format>))
+            w = subtract_bytes(w, 1 << Format::offset_shift);
           store_bytes(out.q[decltype(group)::value], w);
         });
     store(out.d, load_f16(block.d));
@@ -215,6 +216,7 @@ inline void add_matrix_forms(LinearKernels& kernels) {
   kernels.q5_0.matrix = matrix_form<MatrixTiles32<Q5_0>>;
   kernels.q5_1.matrix = matrix_form<MatrixTiles32<Q5_1>>;
   kernels.q8_0.matrix = matrix_form<MatrixTiles32<Q8_0>>;
+  kernels.q8_0_planes.matrix = matrix_form<MatrixTiles32<Q8_0Planes>>;
   kernels.q4_k.matrix = matrix_form<MatrixTiles256<Q4_K>>;
   kernels.q5_k.matrix = matrix_form<MatrixTiles256<Q5_K>>;
   kernels.q6_k.matrix = matrix_form<MatrixTiles256<Q6_K>>;

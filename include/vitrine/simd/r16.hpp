@@ -15,6 +15,7 @@
 //   Q5_0  pair    d[2][16] f16 | fifth bits[2][64] | nibbles[2][256]
 //   Q5_1          d[16] m[16] f16 | fifth bits[64] | nibbles[256]
 //   Q8_0  pair    d[2][16] f16 | int8 [2][8 groups][64]
+//   Q8_0  in planes: see below
 //   Q4_K          d[16] dmin[16] f16 | scales[192] | nibbles[4 chunks][8 groups][64]
 //   Q5_K          d[16] dmin[16] f16 | scales[192] | fifth bits[8 groups][64] | nibbles as Q4_K
 //   Q6_K  pair    d[2][16] f16 | 2 x (scales[4][16 rows][4] int8 | low nibbles[2 halves][2][8 groups][64] |
@@ -24,6 +25,14 @@
 //   fifth bits[64]   byte 4 r + i: bit s is the fifth bit of row r's value 4 s + i
 //   scales[192]      three times [16 rows][4 bytes]: byte i holds the low four bits of scale i, high nibble: scale
 //                    i + 4; the same for the minima; the upper two bits of scale i, scale i + 4, min i, min i + 4
+//
+// A head of type Q8_0 may lie in two planes, so that its upper bits can be read alone (ops/top_logits.hpp). With
+// q + 128 = 8 h + l, h of five bits and l of three, all panels' high planes come first, then all low planes; both
+// together take the bytes of Q8_0:
+//
+//   high  pair    the panel of a Q5_0 matrix whose quants are h: d[2][16] f16 | fifth bits[2][64] | nibbles[2][256]
+//   low   pair    [2][3][64]: byte 4 r + i of vector v holds row r's l of values 8 v + i (bits 0 to 2) and 8 v + 4 + i
+//                 (bits 4 to 6); of values 24 + i and 28 + i it holds bit v of l (in bits 3 and 7)
 #pragma once
 
 #include <cstddef>
@@ -38,13 +47,15 @@ inline constexpr std::int64_t panel_rows = 16;
 
 namespace r16 {
 
-inline constexpr std::uint32_t layout_version = 1;  // files that hold this layout are tied to it
+inline constexpr std::uint32_t layout_version = 2;  // files that hold this layout are tied to it
 
 inline constexpr std::size_t q4_0_pair_bytes = 64 + 2 * 256;
 inline constexpr std::size_t q4_1_bytes = 64 + 256;
 inline constexpr std::size_t q5_0_pair_bytes = 64 + 2 * 64 + 2 * 256;
 inline constexpr std::size_t q5_1_bytes = 64 + 64 + 256;
 inline constexpr std::size_t q8_0_pair_bytes = 64 + 2 * 512;
+inline constexpr std::size_t q8_0_high_pair_bytes = q5_0_pair_bytes, q8_0_low_pair_bytes = 2 * 3 * 64;
+static_assert(q8_0_high_pair_bytes + q8_0_low_pair_bytes == q8_0_pair_bytes);
 inline constexpr std::size_t q4_k_bytes = 64 + 192 + 2048;
 inline constexpr std::size_t q5_k_bytes = 64 + 192 + 512 + 2048;
 inline constexpr std::size_t q6_k_half_bytes = 256 + 2048 + 1024;

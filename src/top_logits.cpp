@@ -1,0 +1,1 @@
+#include "vitrine/ops/top_logits.inl.hpp"
