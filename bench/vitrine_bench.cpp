@@ -3,13 +3,15 @@
 //
 //   pp512        a prompt of 512 tokens in one call                       tokens/s
 //   tg128        128 tokens, one at a time, from an empty cache           tokens/s
+//   greedy128    128 tokens, each the most probable after those before it: the head is not read as a whole for these
 //   ... @ d2048  the same after 2048 tokens are in the cache
 //   ... b64      the prompt in chunks of 64 tokens, when several are asked for
 //
-// Tokens are arbitrary and nothing is sampled. Each test runs once to warm up, then `repetitions` times; the median
-// counts. "of bandwidth" is bytes that a pass must read over time over bandwidth, "of peak" the time that its
-// operations take at the peaks over its time (examples/common/cost.hpp has the formulas). Products that the kernels
-// give to tiles (AMX) are held against the peak of tiles, though their integer scales make two or three of each.
+// Other tokens are arbitrary and nothing is sampled. What greedy128 is said to read is what tg128 reads. Each test runs
+// once to warm up, then `repetitions` times; the median counts. "of bandwidth" is bytes that a pass must read over time
+// over bandwidth, "of peak" the time that its operations take at the peaks over its time (examples/common/cost.hpp has
+// the formulas). Products that the kernels give to tiles (AMX) are held against the peak of tiles, though their integer
+// scales make two or three of each.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -33,7 +35,7 @@ using example::fixed, example::percent, example::scaled, vitrine::concat;
 struct Test {
   std::string name;
   std::int64_t n_tokens = 0, depth = 0, batch = 0;
-  bool prefill = true;
+  bool prefill = true, greedy = false;
   std::vector<double> seconds{};  // of each repetition
   example::Cost cost{};
 
@@ -114,6 +116,10 @@ static void run_test(const vitrine::Model& model, vitrine::Session& session, Tes
     const auto start = Clock::now();
     if (test.prefill) {
       session.prefill(tokens);
+    } else if (test.greedy) {
+      auto token = tokens[0];
+      for (std::int64_t i = 0; i < test.n_tokens; ++i)
+        token = vitrine::Token(vitrine::find_peak(vitrine::kernels(), session.decode_top(token, 1)).id);
     } else {
       for (const auto token : tokens) session.decode(token);
     }
@@ -131,11 +137,12 @@ static std::vector<Test> wanted_tests(const example::Arguments& args) {
           if (n < 1 || (!prefill && batch != batches[0])) continue;  // decode takes one token at a time anyway
           auto name = depth > 0 ? concat(kind, n, " @ d", depth) : concat(kind, n);
           if (batches.size() > 1 && prefill) name += concat(" b", batch);
-          tests.push_back({name, n, depth, batch, prefill});
+          tests.push_back({name, n, depth, batch, prefill, option == std::string("greedy")});
         }
       };
       add("pp", "pp", true);
       add("tg", "tg", false);
+      add("greedy", "greedy", false);
     }
   }
   return tests;
@@ -157,7 +164,8 @@ static void show(const example::Arguments& args) {
   const auto kv_type = example::kv_types("kv", args.get<std::string>("kv"));
   const auto buffer = std::size_t(args.get<int>("buffer", 0, 1 << 20)) << 20;
   auto tests = args.get<bool>("machine_only") ? std::vector<Test>{} : wanted_tests(args);
-  const auto model = tests.empty() ? nullptr : example::load_model(args);
+  const auto model =
+      tests.empty() ? nullptr : example::load_model(args, {.head_in_planes = !args.get<bool>("whole_head")});
   const auto machine = bench::measure_machine({threads, buffer, 5});
   example::json out = {{"machine", to_json(machine)}};
   const bool csv = args.get<bool>("csv");
@@ -222,6 +230,9 @@ int main(int argc, char** argv) {
   const auto options = [](cxxopts::OptionAdder add) {
     add("pp", "prompt lengths; 0: none", cxxopts::value<std::string>()->default_value("512"), "LIST");
     add("tg", "numbers of tokens to generate; 0: none", cxxopts::value<std::string>()->default_value("128"), "LIST");
+    add("greedy", "numbers of tokens to generate greedily; 0: none", cxxopts::value<std::string>()->default_value("0"),
+        "LIST");
+    add("whole_head", "no part of the head can be left unread", cxxopts::value<bool>()->default_value("false"));
     add("depth", "tokens in the cache before", cxxopts::value<std::string>()->default_value("0"), "LIST");
     add("batch", "prompt tokens that go through the model together",
         cxxopts::value<std::string>()->default_value("256"), "LIST");

@@ -16,10 +16,12 @@ namespace example {
 
 using vitrine::Token;
 
-inline std::shared_ptr<const vitrine::Model> load_model(const Arguments& args) {
+inline std::shared_ptr<const vitrine::Model> load_model(const Arguments& args, vitrine::LoadOptions options = {}) {
   const ProgressBar bar;
-  auto model = vitrine::Model::load(
-      args.model(), {.n_threads = args.threads(), .image_folder = args.image_folder(), .progress = bar.callback()});
+  options.n_threads = args.threads();
+  options.image_folder = args.image_folder();
+  options.progress = bar.callback();
+  auto model = vitrine::Model::load(args.model(), options);
   for (const auto& notice : model->notices()) std::cerr << notice << '\n';
   return model;
 }

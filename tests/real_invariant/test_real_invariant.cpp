@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "support/bits.hpp"
+#include "vitrine/engine/engine.hpp"
 
 using namespace support;
 
@@ -220,5 +221,72 @@ TEST_CASE("golden hashes of the logits of the real models") {
   if (record) {
     fs::create_directories(path.parent_path());
     std::ofstream(path) << golden.dump(1) << "\n";
+  }
+}
+
+TEST_CASE("real models: the largest logits alone are those of all, and the low plane of the head stays unread") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  REQUIRE(shared->weights().head().in_planes());
+  const bool gemma = real.file == gemma3_file;
+  for (const auto isa : available_isas())
+    for (const std::int64_t n_top : {1, 40}) {
+      const std::int64_t n_steps = isa == Isa::scalar ? 3 : 24;  // that one takes its time
+      auto prompt = prompt_of(real.fixture, "korean");
+      if (isa == Isa::scalar) prompt.resize(5);
+      SessionOptions options{
+          .n_context = std::int64_t(prompt.size()) + 32, .n_threads = 1, .crowding = Crowding::ignore};
+      options.isa = isa;
+      Session all(shared, options);
+      options.n_threads = 2 + int(n_top > 1);
+      Session few(shared, options);
+      INFO(isa_name(isa) << ", the " << n_top << " largest");
+      auto expected = copy(all.prefill(prompt));
+      CHECK(same_bits(expected, few.prefill(prompt)));
+      for (std::int64_t step = 0; step < n_steps; ++step) {
+        const auto token = best(expected);
+        const auto got = few.decode_top(token, n_top);
+        expected = copy(all.decode(token));
+        auto sorted = expected;
+        std::nth_element(sorted.begin(), sorted.begin() + (n_top - 1), sorted.end(), std::greater<>());
+        std::vector<float> kept = expected, found = copy(got);
+        for (std::size_t i = 0; i < kept.size(); ++i)
+          if (kept[i] < sorted[std::size_t(n_top - 1)]) kept[i] = found[i] = 0;
+        CHECK(same_bits(kept, found));
+        CHECK(best(got) == best(expected));
+        CHECK(all_finite(kernels(isa), got));
+      }
+      const auto counts = few.top_counts();
+      CHECK(all.top_counts().n_steps == 0);
+      CHECK(counts.n_steps + counts.n_left_out == n_steps);
+      if (gemma || n_top == 1) CHECK(5 * counts.n_panels_completed < counts.n_panels);
+      if (gemma) CHECK(counts.n_steps == n_steps);
+    }
+}
+
+TEST_CASE("real models: generated tokens are the same with and without the short way to the largest logits") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto shared = real_model(real.file);
+  if (!shared) return;
+  const auto prompt = prompt_of(real.fixture, "korean");
+  for (const SamplingOptions& sampling : {SamplingOptions{.temperature = 0},
+                                          SamplingOptions{.temperature = 0.9, .top_k = 40, .top_p = 0.95, .seed = 3}}) {
+    const GenerateOptions options{.sampling = sampling, .max_new_tokens = 32, .ignore_end = true};
+    Session with(shared, {.n_context = 512, .n_threads = 2}), without(shared, {.n_context = 512, .top_logits = false});
+    const auto go_on = [](const GeneratedToken&) { return true; };
+    const auto expected = generate(without, prompt, options, go_on);
+    CHECK(generate(with, prompt, options, go_on).tokens == expected.tokens);
+    CHECK(with.top_counts().n_steps > 0);
+    CHECK(without.top_counts().n_steps == 0);
+    auto asked = options;
+    asked.log_probabilities = 2;
+    Session logs(shared, {.n_context = 512, .n_threads = 2});
+    CHECK(generate(logs, prompt, asked, go_on).tokens == expected.tokens);
+    CHECK(logs.top_counts().n_steps == 0);
+    Engine engine(shared, {.n_context = 512});
+    CHECK(engine.submit(prompt, options).wait().tokens == expected.tokens);
   }
 }

@@ -14,8 +14,8 @@ VITRINE_NAMESPACE_BEGIN
 // Both the product y and its bound u are float sums of n fused terms, each exact until it is added, with the same scale
 // products s = float(d xd). Their errors are at most n 2^-24 (and a little) times the sums of the magnitudes: |i| s <=
 // 128 |q_x| s and, for u, 137 |q_x| s, with |q_x| the sum of a block's magnitudes. So u >= y holds in floats when each
-// block's bound is raised by more than 265 n 2^-24 |q_x|, and it is raised by n 2^-15 |q_x|. Scale products below the range of normal floats do no harm: both sums have the
-// same ones, and multiples of 2^-149 stay such.
+// block's bound is raised by more than 265 n 2^-24 |q_x|, and it is raised by n 2^-15 |q_x|. Scale products below the
+// range of normal floats do no harm: both sums have the same ones, and multiples of 2^-149 stay such.
 VITRINE_INLINE bool bound_input(const XBlock32* x, std::int64_t n_blocks, XBlock32* out) {
   double scales = 0;
   for (std::int64_t b = 0; b < n_blocks; ++b) {
