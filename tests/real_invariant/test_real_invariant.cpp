@@ -274,7 +274,7 @@ TEST_CASE("real models: generated tokens are the same with and without the short
   const auto prompt = prompt_of(real.fixture, "korean");
   for (const SamplingOptions& sampling : {SamplingOptions{.temperature = 0},
                                           SamplingOptions{.temperature = 0.9, .top_k = 40, .top_p = 0.95, .seed = 3}}) {
-    const GenerateOptions options{.sampling = sampling, .max_new_tokens = 32, .ignore_end = true};
+    const GenerateOptions options{.sampling = sampling, .max_new_tokens = 32};
     Session with(shared, {.n_context = 512, .n_threads = 2}), without(shared, {.n_context = 512, .top_logits = false});
     const auto go_on = [](const GeneratedToken&) { return true; };
     const auto expected = generate(without, prompt, options, go_on);
