@@ -28,7 +28,8 @@ constexpr std::int64_t n_vocab = 262144, n_rows = 4;
 
 LogitRows any_logits() {
   LogitRows rows(n_rows, n_vocab);
-  const auto [values, block_max] = rows.view();
+  const auto view = rows.view();
+  const auto &values = view.values, &block_max = view.block_max;
   for (std::int64_t row = 0; row < n_rows; ++row) {
     for (std::int64_t i = 0; i < n_vocab; ++i) {
       double sum = 0;

@@ -3,7 +3,7 @@
 //
 //   pp512        a prompt of 512 tokens in one call                       tokens/s
 //   tg128        128 tokens, one at a time, from an empty cache           tokens/s
-//   greedy128    128 tokens, each the most probable after those before it: the head is not read as a whole for these
+//   greedy128    128 tokens, each the most probable after those before it; see --head_in_planes
 //   ... @ d2048  the same after 2048 tokens are in the cache
 //   ... b64      the prompt in chunks of 64 tokens, when several are asked for
 //
@@ -165,7 +165,7 @@ static void show(const example::Arguments& args) {
   const auto buffer = std::size_t(args.get<int>("buffer", 0, 1 << 20)) << 20;
   auto tests = args.get<bool>("machine_only") ? std::vector<Test>{} : wanted_tests(args);
   const auto model =
-      tests.empty() ? nullptr : example::load_model(args, {.head_in_planes = !args.get<bool>("whole_head")});
+      tests.empty() ? nullptr : example::load_model(args, {.head_in_planes = args.get<bool>("head_in_planes")});
   const auto machine = bench::measure_machine({threads, buffer, 5});
   example::json out = {{"machine", to_json(machine)}};
   const bool csv = args.get<bool>("csv");
@@ -232,7 +232,8 @@ int main(int argc, char** argv) {
     add("tg", "numbers of tokens to generate; 0: none", cxxopts::value<std::string>()->default_value("128"), "LIST");
     add("greedy", "numbers of tokens to generate greedily; 0: none", cxxopts::value<std::string>()->default_value("0"),
         "LIST");
-    add("whole_head", "no part of the head can be left unread", cxxopts::value<bool>()->default_value("false"));
+    add("head_in_planes", "greedy steps may leave a part of the head unread",
+        cxxopts::value<bool>()->default_value("false"));
     add("depth", "tokens in the cache before", cxxopts::value<std::string>()->default_value("0"), "LIST");
     add("batch", "prompt tokens that go through the model together",
         cxxopts::value<std::string>()->default_value("256"), "LIST");

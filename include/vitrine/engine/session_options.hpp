@@ -31,8 +31,8 @@ struct SessionOptions {
   // 0: as the model was trained. With cache = ring the memory stays bounded, but what has left the window is forgotten.
   std::int64_t window = 0, sinks = 0;
   std::int64_t chunk = 256;  // prompt tokens per pass; changes speed and scratch memory, never a result
-  // Where generation needs the largest logits only, the head may find them without computing all (ops/top_logits.hpp):
-  // changes speed, never a result.
+  // Where generation needs the largest logits only, a head in planes (LoadOptions::head_in_planes) finds them without
+  // computing all: changes speed, never a result.
   bool top_logits = true;
   bool use_cache = true;     // false: every step computes the whole sequence anew, to see what the cache is good for
   std::optional<Isa> isa{};  // kernels to use; none: the best there are, see simd/dispatch.hpp

@@ -24,9 +24,9 @@ struct LoadOptions {
   int n_threads = 0;          // 0: as many as this process may use
   bool try_map = true;        // false: read GGUF files into memory, as is done where mapping fails
   std::int64_t n_layers = 0;  // only the first so many, 0: all. What is left is quicker, and another model: a draft
-  // A head of type Q8_0 lies in two planes, so that decoding may read the upper bits alone (ops/top_logits.hpp); false:
-  // as all matrices do. Changes speed, never a result.
-  bool head_in_planes = true;
+  // A head of type Q8_0 lies in two planes, so that greedy decoding and top-k may read the upper bits alone
+  // (ops/top_logits.hpp); computing all logits of a token takes longer then. Changes speed, never a result.
+  bool head_in_planes = false;
   std::filesystem::path image_folder{};  // for weight images; empty, or with n_layers: none are read or written
   Progress progress{};                   // phase "load", unit "bytes"; what it throws ends the loading
 };

@@ -72,13 +72,14 @@ VITRINE_FORCE_INLINE void few_of_panel_32(const LinearJob& job, std::int64_t pan
   constexpr int bits = Format::bits;
   const std::int64_t n_blocks = job.n_cols / 32;
   const auto* end = reinterpret_cast<const std::uint8_t*>(job.fetch_end);
-  const std::uint8_t* start = panel_start(job, panel);
+  const auto* end_of_low = reinterpret_cast<const std::uint8_t*>(job.fetch_end_of_low);
+  const PanelStart start = panel_start(job, panel);
   const XBlock32* x = job.x_32 + token * n_blocks;
   f32x16 acc[T];
   unroll<T>([&](auto t) __attribute__((always_inline)) { acc[decltype(t)::value] = zero(); });
   for (std::int64_t b = 0; b < n_blocks; ++b, ++x) {
     const Block32 block = Format::at(start, b);
-    prefetch_ahead<Format::bytes_per_block>(start + std::size_t(b) * Format::bytes_per_block, end);
+    fetch_block<Format>(start, b, end, end_of_low);
     i32x16 dot[T];
     Partial partial[T];
     unroll<T>([&](auto t) __attribute__((always_inline)) {
@@ -86,7 +87,7 @@ VITRINE_FORCE_INLINE void few_of_panel_32(const LinearJob& job, std::int64_t pan
     });
     Format::visit(
         block, [&](auto group, auto step, bytes64 w) __attribute__((always_inline)) {
-          const auto weights = dot_weights<bits>(to_scratch<bits>(w));
+          const auto weights = dot_weights<bits>(scratch_form<Format>(w));
           unroll<T>([&](auto t) __attribute__((always_inline)) {
             constexpr int at = decltype(t)::value;
             add_group_to<bits, decltype(step)::value, 8>(dot[at], partial[at], weights,
