@@ -39,8 +39,8 @@ struct Setup {
   std::vector<std::int64_t> requests, others;
 };
 
-vitrine::GenerateOptions greedy(std::int64_t n_new, bool ignore_end = true) {
-  return {.sampling = {.temperature = 0}, .max_new_tokens = n_new, .ignore_end = ignore_end};
+vitrine::GenerateOptions greedy(std::int64_t n_new) {
+  return {.sampling = {.temperature = 0}, .max_new_tokens = n_new, .ignore_end = true};
 }
 
 const vitrine::RequestResult& result_of(vitrine::RequestHandle& handle) {

@@ -10,8 +10,8 @@
 // Other tokens are arbitrary and nothing is sampled. What greedy128 is said to read is what tg128 reads. Each test runs
 // once to warm up, then `repetitions` times; the median counts. "of bandwidth" is bytes that a pass must read over time
 // over bandwidth, "of peak" the time that its operations take at the peaks over its time (examples/common/cost.hpp has
-// the formulas). Products that the kernels give to tiles (AMX) are held against the peak of tiles, though their integer
-// scales make two or three of each.
+// the formulas). Products that the kernels give to tiles (AMX) are held against the peak of tiles, though a block of 32
+// fills half a tile, and integer scales make two or three products of a block of 256.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -18,13 +18,13 @@
 VITRINE_NAMESPACE_BEGIN
 
 struct MemoryPlan {
-  std::size_t kv = 0;       // of all sequences, when they are full
-  std::size_t tables = 0;   // of their blocks
-  std::size_t tokens = 0;   // of all sequences
+  std::size_t kv = 0;      // of all sequences, when they are full
+  std::size_t tables = 0;  // of their blocks
+  std::size_t tokens = 0;  // of all sequences
   // What lies between the layers of a pass. A head in planes (LoadOptions) wants room for its bounds besides, some 0.4
   // bytes for each entry of the vocabulary and session.
   std::size_t scratch = 0;
-  std::size_t logits = 0;   // a row per sequence
+  std::size_t logits = 0;  // a row per sequence
   std::size_t total() const { return kv + tables + tokens + scratch + logits; }
 };
 

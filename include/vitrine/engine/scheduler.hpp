@@ -15,8 +15,8 @@
 //
 //   row(p) = 1 + p / 1800    a token at position p, which looks at all before it
 //   keys(p) = p / 180        what a sequence with p tokens costs a step for reading these, however many it adds
-//   rest = 6.5 + sum over those that decode of (1 + keys)             6.5: the weights, read once for all
-//   prompt's tokens * row(p) <= prompt_work * (rest + keys(p))
+//   rest = 6.5 + sum over those that decode of (1 + guesses + keys)             6.5: the weights
+//   prompt's tokens * row(p) <= prompt_work * (rest + keys(p)), but the first prompt gets one token at least
 //
 // So a step with a part of a prompt takes about 1 + prompt_work times what it takes when that sequence, too, decodes,
 // whether few others run or many, at the prompt's beginning and deep in it. (The figures: SmolLM2-135M, AVX-512.)

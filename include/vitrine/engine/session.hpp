@@ -53,7 +53,8 @@ class Session {
   // guesses, and guesses are no part of the sequence. The first call with some allocates the room for their logits.
   Logits decode(Token token, std::span<const Token> guesses, const std::stop_token& stop = {});
   // The same for whoever needs the n_top largest logits only: these have the bits that they have in all of them, others
-  // may be -infinity. Costs less where the head lies in planes, see ops/top_logits.hpp.
+  // may be left out as -infinity, which only the maxima of Logits tell from a logit that is not finite: hand the row on
+  // as Logits. Costs less where the head lies in planes, see ops/top_logits.hpp.
   Logits decode_top(Token token, std::int64_t n_top, const std::stop_token& stop = {});
   std::int64_t n_ahead() const;  // guesses that still stand
 
@@ -96,8 +97,8 @@ class Session {
   const AnyCache& cache() const;
   std::int64_t n_cached_tokens() const;  // of the last prefill: found among the prefixes, not computed
   std::int64_t n_passes() const;         // forward passes run so far
-  TopLogits::Counts top_counts() const;  // of decode_top: what the head was spared
   std::int64_t n_pass_tokens() const;    // tokens computed in them: with a cache, each position once
+  TopLogits::Counts top_counts() const;  // of decode_top: what the head was spared
 
  private:
   struct Impl;

@@ -41,7 +41,8 @@ class Logits : public std::span<const float> {
           block_max.size());
   }
 
-  // The largest of each 64, or NaN where one of them is not finite. Empty if nobody has looked.
+  // The largest of each 64, or NaN where one of them is not finite; what decode_top left out counts as absent: a block
+  // without any other has -FLT_MAX. Empty if nobody has looked.
   std::span<const float> block_max() const { return block_max_; }
 
  private:
@@ -59,8 +60,8 @@ struct LogitsView {
   LogitsView(TensorView<float, 2> all, TensorView<float, 2> maxima = {}) : values(all), block_max(maxima) {}
   TensorView<float, 2> values;     // [n_rows, n_vocab]
   TensorView<float, 2> block_max;  // [n_rows, ceil(n_vocab / 64)], or none wanted
-  // If only the n_top largest of a single row are wanted, and there is room to find them: all others may be left at
-  // -infinity, with maxima of -FLT_MAX where a block has no others.
+  // If only the n_top largest of a single row are wanted, and there is room to find them: others may be left out, as
+  // -infinity that the maxima do not count.
   TopLogits* top = nullptr;
   std::int64_t n_top = 0;
 };

@@ -87,7 +87,7 @@ class PackedMatrix {
   DType type_ = DType::f32;
   PackedLayout layout_ = PackedLayout::whole;
   std::int64_t n_rows_ = 0, n_cols_ = 0;
-  const std::byte* data_ = nullptr;  // [n_panels][panel_bytes], in owned_ or in what owner_ keeps
+  const std::byte* data_ = nullptr;  // the panels as layout_ has them, in owned_ or in what owner_ keeps
   AlignedBytes owned_;
   std::shared_ptr<const void> owner_;
 

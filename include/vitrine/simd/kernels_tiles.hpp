@@ -1,5 +1,5 @@
-// The kernels of processors that multiply tiles of bytes (AMX): the table of avx512vnni, and the matrix forms of the K
-// types besides. Included by src/kernels_avx512amx.cpp only.
+// The kernels of processors that multiply tiles of bytes (AMX): the table of avx512vnni, and the matrix forms of the
+// quantised types besides, with the input that they read. Included by src/kernels_avx512amx.cpp only.
 #pragma once
 
 #include "vitrine/simd/kernel_table.hpp"

@@ -1,6 +1,6 @@
 // Products of whole tiles of bytes, where the CPU has them (AMX-INT8); all else in the kernels is the same as without.
 //
-//   c [16][16] int32  +=  a [16][64] int8  *  b [64 / 4][16][4] int8 or uint8        exact
+//   c [16][16] int32  +=  a [16][k] int8  *  b [k / 4][16][4] int8 or uint8        exact; k is 64 or less
 //
 // b is what layout R16 keeps of sixteen rows of weights, a the activations of sixteen tokens. There are eight tile
 // registers. TileUse sets their shapes and gives them back when it ends: an operating system has more to save while

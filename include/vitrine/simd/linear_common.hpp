@@ -2,7 +2,7 @@
 //
 //   y[t][r] = sum over k of W[r][k] x[t][k]  (+ bias[r])  (+ y[t][r])
 //
-// One token: weights are read once and used once, so nothing is unpacked to memory. Many tokens: sweep_panels unpacks a
+// One token or a few: weights are read once, so nothing is unpacked to memory. Many tokens: sweep_panels unpacks a
 // stretch of a panel and goes over all tokens with it, several at a time. Either way a row's accumulator meets its
 // blocks in ascending k, and the bits are the same.
 #pragma once

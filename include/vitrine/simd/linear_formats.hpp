@@ -1,7 +1,7 @@
 // How each quantised weight type is read from its panel: where a block's parts lie, and its k-groups as bytes.
 //
-// Both forms of a linear layer use these: the one-token kernel feeds the groups to its dots, the tile kernel stores
-// them as an unpacked panel. The layout is described in r16.hpp.
+// All forms of a linear layer use these: those for one token or a few feed the groups to their dots, those for many
+// store them as an unpacked panel. The layout is described in r16.hpp.
 #pragma once
 
 #include "vitrine/simd/lanes_bytes.hpp"
