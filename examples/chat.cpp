@@ -62,8 +62,8 @@ static bool obey(const std::string& line, Dialogue& chat) {
     note(value.empty() ? "no system message from now on" : "from the next turn on");
   } else if (name == "/temp" && number && *number >= 0 && *number <= 100) {
     chat.options.sampling.temperature = *number;
-  } else if (name == "/seed" && (value.empty() || (number && *number >= 0 && *number <= 9e15))) {
-    chat.options.sampling.seed = value.empty() ? std::nullopt : std::optional(std::uint64_t(*number));
+  } else if (name == "/seed" && (value.empty() || example::as_whole_number(value))) {
+    chat.options.sampling.seed = example::as_whole_number(value);
   } else if (name == "/reset") {
     chat.forget();
     note("forgotten, but for the system message");

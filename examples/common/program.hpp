@@ -3,6 +3,7 @@
 // Exit codes: 0 success; 2 the request makes no sense (unknown option, value out of range); 1 it failed while running.
 #pragma once
 
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -68,6 +69,12 @@ inline std::optional<double> as_number(const std::string& text) {
   char* rest = nullptr;
   const double value = std::strtod(text.c_str(), &rest);
   return text.empty() || *rest != 0 ? std::nullopt : std::optional(value);
+}
+inline std::optional<std::uint64_t> as_whole_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  return error != std::errc() || rest != end ? std::nullopt : std::optional(value);
 }
 
 class Arguments {

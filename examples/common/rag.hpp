@@ -45,7 +45,10 @@ inline RagAnswer rag_answer(const Index& index, const vitrine::ChatTemplate& cha
     request.documents.push_back({chunk.source, chunk.text});
     answer.chunks.push_back({{"source", chunk.source}, {"score", hit.score}, {"bm25", hit.bm25}});
   }
-  request.budget = {.total = session.context() - options.generate.max_new_tokens, .documents = options.budget};
+  const auto room = session.context() - options.generate.max_new_tokens;
+  expect(room >= 1, vitrine::concat("--max_new_tokens: expected less than the context of ", session.context(),
+                                    " tokens, got ", options.generate.max_new_tokens));
+  request.budget = {.total = room, .documents = options.budget};
   request.drop_lowest_documents = true;
   const auto built = vitrine::build_request(chat, session.model().tokenizer(), request);
   const auto n_dropped = std::count_if(built.changes.begin(), built.changes.end(), [](const auto& change) {

@@ -143,7 +143,8 @@ TEST_CASE("blocks that nobody else uses are counted as their owners come and go"
   std::vector<PagedCache> users;
   std::int64_t n_given = 0, n_not_all = 0;
   for (int i = 0; i < 3000; ++i) {
-    const auto tokens = sequence(64 * (1 + any(4)), 64 * any(4) % 256, Token(any(3)));
+    const auto n_tokens = 64 * (1 + any(4)), place = 64 * any(4) % n_tokens;
+    const auto tokens = sequence(n_tokens, place, Token(any(3)));
     const auto what = any(6);
     if (what <= 1 && pool->counts().n_free >= 4) {
       auto& user = users.emplace_back(pool, 1000);

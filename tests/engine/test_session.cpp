@@ -23,14 +23,15 @@ TEST_CASE("a session's defaults and limits") {
   // layers x tokens x KV heads x head dim x bytes x 2
   CHECK(session.kv_bytes() == std::size_t(session.model().config().n_layer * 256 * 2 * 16 * 2 * 2));
 
-  for (const auto& [options, named] :
-       std::vector<std::pair<SessionOptions, std::string>>{{{.n_context = -1}, "n_context"},
-                                                           {{.n_threads = -2}, "n_threads"},
-                                                           {{.chunk = 0}, "chunk"},
-                                                           {{.kv_type = DType::q8_0}, "Q8_0"},
-                                                           {{.kv_type = DType(999)}, "unknown"},
-                                                           {{.isa = Isa(77)}, "isa: expected scalar, avx2"},
-                                                           {{.isa = Isa(-1)}, "got Isa(-1)"}}) {
+  for (const auto& [options, named] : std::vector<std::pair<SessionOptions, std::string>>{
+           {{.n_context = -1}, "n_context"},
+           {{.window = (std::numeric_limits<std::int64_t>::max)() - 257}, "window"},
+           {{.n_threads = -2}, "n_threads"},
+           {{.chunk = 0}, "chunk"},
+           {{.kv_type = DType::q8_0}, "Q8_0"},
+           {{.kv_type = DType(999)}, "unknown"},
+           {{.isa = Isa(77)}, "isa: expected scalar, avx2"},
+           {{.isa = Isa(-1)}, "got Isa(-1)"}}) {
     const auto error = error_of([&, &o = options] { Session refused(tiny(), o); });
     CHECK(error.kind() == ErrorKind::bad_argument);
     CHECK_THAT(error.what(), Contains(named));

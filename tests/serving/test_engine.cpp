@@ -339,6 +339,7 @@ TEST_CASE("engine: options out of range are refused by name") {
                                                           {{.scheduler = {.max_running = 0}}, "max_running"},
                                                           {{.scheduler = {.step_tokens = 1}}, "step_tokens"},
                                                           {{.max_queued = 0}, "max_queued"},
+                                                          {{.max_queued = std::int64_t(1) << 60}, "max_queued"},
                                                           {{.kv_blocks = -1}, "kv_blocks"},
                                                           {{.n_threads = -1}, "n_threads"},
                                                           {{.kv_type = DType::q6_k}, "Q6_K"},

@@ -26,7 +26,11 @@ VITRINE_INLINE EngineOptions with_defaults(EngineOptions options, const ModelCon
         "n_context: expected 1 to ", largest_context, ", or 0 for the default, got ", options.n_context);
   check(options.n_threads >= 0 && options.n_threads <= max_threads, ErrorKind::bad_argument,
         "n_threads: expected 1 to ", max_threads, ", or 0 for all, got ", options.n_threads);
-  check(options.max_queued >= 1, ErrorKind::bad_argument, "max_queued: expected at least 1, got ", options.max_queued);
+  constexpr std::int64_t most = std::int64_t(1) << 20;  // room for them is taken at once
+  check(options.max_queued >= 1 && options.max_queued <= most, ErrorKind::bad_argument, "max_queued: expected 1 to ",
+        most, ", got ", options.max_queued);
+  check(options.scheduler.step_tokens <= most, ErrorKind::bad_argument, "step_tokens: expected at most ", most,
+        ", got ", options.scheduler.step_tokens);
   check(options.kv_blocks >= 0, ErrorKind::bad_argument, "kv_blocks: expected at least 1, or 0 for the default, got ",
         options.kv_blocks);
   layout.check_type();

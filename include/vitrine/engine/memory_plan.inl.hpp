@@ -18,8 +18,8 @@ VITRINE_INLINE SessionOptions with_defaults(SessionOptions options, const ModelC
   check(options.chunk >= 1, ErrorKind::bad_argument, "chunk: expected at least 1 token, got ", options.chunk);
   check(options.n_threads >= 0 && options.n_threads <= max_threads, ErrorKind::bad_argument,
         "n_threads: expected 1 to ", max_threads, ", or 0 for all, got ", options.n_threads);
-  check(options.window >= 0, ErrorKind::bad_argument, "window: expected at least 1 token, or 0 for none, got ",
-        options.window);
+  check(options.window >= 0 && options.window <= largest_context, ErrorKind::bad_argument, "window: expected 1 to ",
+        largest_context, " tokens, or 0 for none, got ", options.window);
   check(options.sinks >= 0 && options.sinks <= attention_span && (options.sinks == 0 || options.window > 0),
         ErrorKind::bad_argument, "sinks: expected 0 to ", attention_span, " tokens beside a window, got ",
         options.sinks, " and a window of ", options.window);
