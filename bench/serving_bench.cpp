@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "common/averages.hpp"
 #include "common/chat.hpp"
 #include "common/kv_types.hpp"
 #include "common/model.hpp"
@@ -26,7 +27,7 @@
 #include "vitrine/engine/engine.hpp"
 #include "vitrine/engine/timings.hpp"
 
-using example::fixed, example::json, example::rounded, vitrine::concat;
+using example::fixed, example::json, example::median, example::rounded, vitrine::concat;
 using vitrine::Token;
 
 namespace {
@@ -47,12 +48,6 @@ const vitrine::RequestResult& result_of(vitrine::RequestHandle& handle) {
   const auto& result = handle.wait();
   if (result.error) std::rethrow_exception(result.error);
   return result;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
 std::string ms(double seconds) { return fixed(1000 * seconds, 2); }

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "common/averages.hpp"
 #include "common/cost.hpp"
 #include "common/kv_types.hpp"
 #include "common/model.hpp"
@@ -39,12 +40,7 @@ struct Test {
   std::vector<double> seconds{};  // of each repetition
   example::Cost cost{};
 
-  double median() const {
-    auto sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    const std::size_t n = sorted.size();
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-  }
+  double median() const { return example::median(seconds); }
   // Half the distance between the quartiles, as a share of the median.
   double spread() const {
     auto sorted = seconds;

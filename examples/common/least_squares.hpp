@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "common/averages.hpp"
+
 namespace example {
 
 // y = at_zero + slope * x with the least sum of squares; r2: the part of the variance of y that it explains. Where x
@@ -12,12 +14,6 @@ struct Line {
   double at_zero = 0, slope = 0, r2 = 0;
   double at(double x) const { return at_zero + slope * x; }
 };
-
-inline double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? 0 : sum / double(values.size());
-}
 
 inline Line least_squares(const std::vector<double>& x, const std::vector<double>& y) {
   const double x_mean = mean(x), y_mean = mean(y);
