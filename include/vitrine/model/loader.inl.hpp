@@ -96,9 +96,10 @@ class Loader {
   void load(const std::vector<PlannedTensor>& plan, const std::filesystem::path& model, LoadedModel& out) {
     ModelWeights& weights = out.weights;
     weights.layers.resize(std::size_t(config_.n_layer));
-    for (const auto& tensor : plan) total_ += std::int64_t(tensor.source->n_bytes);
-    for (const auto& tensor : plan)
+    for (const auto& tensor : plan) {
+      total_ += std::int64_t(tensor.source->n_bytes);
       if (tensor.slot == Slot::lm_head) head_ = Slot::lm_head;
+    }
     report(0);
     const bool use_image = !options_.image_folder.empty() && options_.n_layers == 0;
     const bool mapped = out.from_image = use_image && map_image(plan, model, weights, out.notices);

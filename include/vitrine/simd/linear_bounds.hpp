@@ -42,8 +42,7 @@ inline void upper_bounds(const LinearJob& job, std::int64_t first, std::int64_t 
     const bool is_bound =
         mask_bits(equal(acc - acc, zero())) == 0xffff && mask_bits(greater(most_negative, zero())) == 0;
     const std::int64_t n_rows = job.n_rows - panel * panel_rows;
-    const f32x16 lowest = from_bits(broadcast_i32(std::int32_t(0xff7fffff)));
-    if (n_rows < panel_rows) acc = select(first_lanes(int(n_rows)), acc, lowest);
+    if (n_rows < panel_rows) acc = select(first_lanes(int(n_rows)), acc, lowest());
     job.y[panel] = is_bound ? 8 * hmax(acc) : __builtin_inff();
   }
 }

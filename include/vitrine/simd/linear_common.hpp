@@ -21,18 +21,20 @@ inline constexpr std::int64_t far_bytes = 4096, near_bytes = 1024;
 inline constexpr std::int64_t stretch = 768;      // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;  // tokens between two unpackings of a stretch
 
+// The lowest finite value: what stands for rows that are not there where the largest is wanted.
+VITRINE_FORCE_INLINE f32x16 lowest() { return from_bits(broadcast_i32(std::int32_t(0xff7fffff))); }
+
 // The largest of a block's results for one token, which have just been written and are in the first-level cache. Out of
 // line: only the head wants it, and finish() stands in every kernel.
 __attribute__((noinline)) inline void note_largest(const LinearJob& job, std::int64_t block, std::int64_t token) {
   const std::int64_t row = block * SamplingKernels::block, rest = job.n_rows - row;
   const std::int64_t n = rest < SamplingKernels::block ? rest : SamplingKernels::block;
   const float* y = job.y + token * job.y_stride + row;
-  const f32x16 lowest = from_bits(broadcast_i32(std::int32_t(0xff7fffff)));
-  f32x16 largest = lowest,
+  f32x16 largest = lowest(),
          finite = zero();  // a - a is 0, or NaN if a is infinite or NaN, and NaN is never lost in a sum
   for (std::int64_t i = 0; i < n; i += 16) {
     const int here = int(n - i);
-    const f32x16 a = here >= 16 ? load(y + i) : select(first_lanes(here), load_part(y + i, here), lowest);
+    const f32x16 a = here >= 16 ? load(y + i) : select(first_lanes(here), load_part(y + i, here), lowest());
     largest = max(a, largest);
     finite = finite + (a - a);
   }
