@@ -1,9 +1,42 @@
-"""The promises of the examples about the KV cache, run by check_examples.py."""
+"""The promises of the programs that compare caches, run by check_examples.py."""
 import json
 import tempfile
 import unittest
 
-from harness import TINY, Common, run
+from harness import DATA, TINY, Common, run
+
+
+class Accuracy(Common, unittest.TestCase):
+    arguments = ("--model", TINY, "--tokens", "130", "--piece", "64")
+    wrong = [["--tokens", "1"], ["--piece", "1"], ["--piece", "x"], ["--kv", "f8"], ["--kv", "f16,"], ["--kv", ""]]
+    closing = "2 pieces of 64 tokens"
+
+    def rows(self, model, *arguments):
+        result = json.loads(run("--model", model, "--json", *arguments).stdout)
+        return result, {row["types"]: row for row in result["types"]}
+
+    def test_float_weights_and_cache_are_the_reference(self):
+        result, rows = self.rows(TINY, "--tokens", "130", "--piece", "64", "--kv", "f32,f16,int8/int4")
+        self.assertEqual((result["pieces"], result["tokens_per_piece"]), (2, 64))
+        exact = rows["F32"]
+        self.assertEqual(exact.pop("same_top"), 1)
+        self.assertEqual({type(value) for value in exact.values()}, {str, float})
+        self.assertTrue(all(abs(value) < 1e-12 for value in exact.values() if isinstance(value, float)), exact)
+        for name in ("mean_logit_difference", "rms_log_probability_difference", "divergence"):
+            values = [rows[kv][name] for kv in ("F32", "F16", "INT8/INT4")]
+            self.assertEqual(values, sorted(values), name)
+
+    def test_quantised_weights_differ_by_their_activations(self):
+        _, rows = self.rows(DATA / "tiny" / "llama_gqa" / "model-f16.gguf", "--kv", "f32")
+        self.assertEqual(rows["F32"]["largest_logit_difference"], 0)
+        for kind in ("Q4_0", "Q4_1", "Q4_K_M"):
+            _, rows = self.rows(DATA / "quantmodel" / "llama256" / f"model-{kind}.gguf", "--kv", "f32")
+            self.assertTrue(0.01 < rows["F32"]["mean_logit_difference"] < 0.2, rows)
+
+    def test_a_text_shorter_than_a_piece(self):
+        result, rows = self.rows(TINY, "--tokens", "20", "--kv", "f16")
+        self.assertEqual((result["pieces"], result["tokens_per_piece"]), (1, 20))
+        self.assertIsNone(rows["F16"]["perplexity_standard_error"])  # one piece has no spread
 
 
 class Quantized_cache(Common, unittest.TestCase):

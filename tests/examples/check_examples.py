@@ -16,7 +16,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from cache_cases import Quantized_cache, Sliding_window
+from cache_cases import Accuracy, Quantized_cache, Sliding_window
 from chat_cases import Chat, Rag_budget
 from engine_cases import Batching, Serving_bench, Speculative
 from harness import DATA, PROGRAM, TINY, Common, instead, interrupt, run
