@@ -1,0 +1,109 @@
+// The two real models with their weights decoded to F32, so that nothing is rounded to 8 bits: what is left against
+// Hugging Face transformers is the order of sums. That makes them a reference for any text, and every logit of one can
+// be compared: 13,000 instead of the 80 that the reference files hold, so that chance has little say.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "common/decoded_weights.hpp"
+#include "support/models.hpp"
+
+using namespace support;
+
+namespace {
+
+// llama.cpp's mean |difference| (build 11434, same files, compiled for AVX2) of the reference's 20 largest logits at
+// each position of the long text: with an F16 cache and flash attention, as it does by default, and with an F32 cache.
+struct Real {
+  const char* file;
+  const char* fixture;
+  double mean_f16, mean_f32;
+};
+const std::vector<Real> reals = {{smollm2_file, "smollm2.json", 0.1252, 0.1197},
+                                 {gemma3_file, "gemma3.json", 0.1636, 0.1528}};
+constexpr double allowance = 1.1;
+
+std::shared_ptr<const Model> decoded_model(const std::string& file) {
+  static std::map<std::string, std::shared_ptr<const Model>> loaded;
+  auto& entry = loaded[file];
+  if (!entry) entry = example::load_decoded(*testing::real_model(file), *real_model(file));
+  return entry;
+}
+
+double log_sum_exp(std::span<const float> logits) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  return largest + std::log(sum);
+}
+
+std::vector<Token> long_text(const nlohmann::json& reference) {
+  for (const auto& prompt : reference["prompts"])
+    if (prompt.contains("nll")) return tokens(prompt["input_ids"]);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("real models: with weights decoded to F32 the logits are the reference's") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  if (!real_model(real.file)) return;
+  std::int64_t n = 0;
+  double largest = 0;
+  const auto reference = read_json(data(std::string("real/") + real.fixture));
+  for (const auto& prompt : reference["prompts"]) {
+    const auto ids = tokens(prompt["input_ids"]);
+    Session session(decoded_model(real.file), {.kv_type = DType::f32});
+    session.prefill_logits(ids, [&](std::int64_t position, std::span<const float> logits) {
+      const auto at = std::size_t(position), next = at + 1;
+      const auto compare = [&](double ours, const nlohmann::json& expected) {
+        largest = std::max(largest, std::abs(ours - expected.get<double>()));
+        ++n;
+      };
+      if (next < ids.size()) {
+        if (prompt.contains("nll"))
+          compare(logits[std::size_t(ids[next])] - log_sum_exp(logits), prompt["nll"]["token_logprobs"][at]);
+        return;
+      }
+      for (std::size_t i = 0; i < 20; ++i)
+        compare(logits[prompt["top20_ids"][i].get<std::size_t>()], prompt["top20_logits"][i]);
+    });
+  }
+  CHECK(n > 80 + 600);
+  CHECK(largest < 1e-3);
+}
+
+TEST_CASE("real models: logits all along a text are as near to exact ones as other engines' are") {
+  const auto& real = GENERATE(from_range(reals));
+  INFO(real.file);
+  const auto model = real_model(real.file);
+  if (!model) return;
+  struct Entry {
+    std::size_t id;
+    double logit;
+  };
+  std::vector<std::array<Entry, 20>> exact;  // of each position, the largest
+  const auto ids = long_text(read_json(data(std::string("real/") + real.fixture)));
+  Session reference(decoded_model(real.file), {.kv_type = DType::f32});
+  reference.prefill_logits(ids, [&](std::int64_t, std::span<const float> logits) {
+    std::vector<std::size_t> order(logits.size());
+    std::iota(order.begin(), order.end(), std::size_t(0));
+    auto& top = exact.emplace_back();
+    std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(top.size()), order.end(),
+                      [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+    for (std::size_t i = 0; i < top.size(); ++i) top[i] = {order[i], logits[order[i]]};
+  });
+  for (const auto kv_type : {DType::f16, DType::f32}) {
+    double sum = 0;
+    Session session(model, {.kv_type = kv_type});
+    session.prefill_logits(ids, [&](std::int64_t position, std::span<const float> logits) {
+      for (const auto& entry : exact[std::size_t(position)]) sum += std::abs(logits[entry.id] - entry.logit);
+    });
+    const double mean = sum / double(20 * ids.size());
+    CAPTURE(dtype_info(kv_type).name, mean);
+    CHECK(mean <= allowance * (kv_type == DType::f16 ? real.mean_f16 : real.mean_f32));
+    CHECK(mean > 0.01);  // else nothing was quantised
+  }
+}
