@@ -25,7 +25,7 @@ struct HeadBlock {
 
   void store(Isa isa, DType type, std::int64_t position, std::int64_t n_tokens, const float* rows) {
     std::byte* const block = reinterpret_cast<std::byte*>(values.data());
-    const AttentionCache cache{type, type, &block, 0, std::size_t(64 * head_dim) * sizeof(std::uint16_t)};
+    const AttentionCache cache{type, type, &block, 0, std::size_t(64 * head_dim) * sizeof(std::uint16_t), 0};
     kernels(isa).attention.store(cache, position, n_tokens, head_dim, rows, head_dim, rows, head_dim);
   }
   std::uint16_t k(std::int64_t token, std::int64_t d) const {

@@ -13,8 +13,13 @@ inline constexpr std::int64_t max_split_tokens = 8;  // more tokens than this ma
 inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 inline AttentionCache cache_of(const KvView& cache, std::int64_t kv_head) {
-  return {cache.types.k, cache.types.v, cache.blocks, cache.k_offset + std::size_t(kv_head) * cache.k_head_bytes(),
-          cache.v_offset + std::size_t(kv_head) * cache.v_head_bytes()};
+  const std::size_t k_offset = cache.k_offset + std::size_t(kv_head) * cache.k_head_bytes();
+  return {.k_type = cache.types.k,
+          .v_type = cache.types.v,
+          .blocks = cache.blocks,
+          .k_offset = k_offset,
+          .v_offset = cache.v_offset + std::size_t(kv_head) * cache.v_head_bytes(),
+          .next_k_offset = kv_head + 1 < cache.n_kv_head ? k_offset + cache.k_head_bytes() : k_offset};
 }
 
 // How the rows of one K/V head are cut into tiles of attention_max_rows or fewer.

@@ -15,10 +15,11 @@ VITRINE_NAMESPACE_BEGIN
 
 // K and V of one head.
 struct AttentionCache {
-  DType k_type, v_type;      // f32, f16, bf16, int8 or int4
-  std::byte* const* blocks;  // blocks of 64 tokens; only those that hold a visible key are touched
-  std::size_t k_offset;      // bytes from a block's start to this head's K
-  std::size_t v_offset;      // ... and V
+  DType k_type, v_type;       // f32, f16, bf16, int8 or int4
+  std::byte* const* blocks;   // blocks of 64 tokens; only those that hold a visible key are touched
+  std::size_t k_offset;       // bytes from a block's start to this head's K
+  std::size_t v_offset;       // ... and V
+  std::size_t next_k_offset;  // ... and to the K that the caller is likely to want next; k_offset if to none
 };
 
 struct AttentionRows {

@@ -132,8 +132,8 @@ VITRINE_FORCE_INLINE void score_tile(const IntegerTile& t, float* scores) {
     });
     for (const std::int64_t end = least(row + KeyType::group_rows(t.n_rows), t.n_rows); row < end; ++row) {
       bytes64 keys[P];
-      unroll<P>([&](auto p) {
-        prefetch(t.ahead + 64 * (row * P + p));
+      unroll<P>([&](auto p) __attribute__((always_inline)) {
+        prefetch_far(t.ahead + 64 * (row * P + p));
         keys[p] = load_bytes(t.k + p * panel_bytes + 64 * row);
       });
       unroll<KeyType::parts>([&](auto part) {

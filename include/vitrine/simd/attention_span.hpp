@@ -16,6 +16,11 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace attention_detail {
 
+// What is asked for meanwhile, into the second-level cache: while keys are multiplied, the values of the same span, and
+// while values are mixed, the keys of the next one, or of the next head's first one: likely this thread's next task. The
+// hardware's own guesses end with each head's piece of a block, and memory answers later than a block takes to be worked
+// on.
+
 // Keys of a span that a row sees, counted from the span's first key.
 struct Keys {
   std::int64_t begin, end;
@@ -39,6 +44,19 @@ inline const typename Element::Type* at(const AttentionCache& cache, std::int64_
                                         std::size_t offset) {
   const std::int64_t first = span == sink_span ? 0 : span * (span_keys / block_keys);
   return reinterpret_cast<const typename Element::Type*>(cache.blocks[first + b] + offset);
+}
+
+// The scales behind the keys or values of block b; none unless these are quantised.
+inline void ask_for_key_scales(const AttentionCache& cache, std::int64_t span, std::int64_t b, std::int64_t head_dim) {
+  const auto* scales =
+      at<ElementInt8>(cache, span, b, cache.k_offset) + kv_key_bytes_without_scales(cache.k_type, head_dim);
+  for (std::size_t i = 0; i < kv_scale_bytes(cache.k_type, head_dim); i += 64) prefetch_far(scales + i);
+}
+inline void ask_for_value_scales(const AttentionCache& cache, std::int64_t span, std::int64_t b,
+                                 std::int64_t head_dim) {
+  const auto* scales =
+      at<ElementInt8>(cache, span, b, cache.v_offset) + kv_value_bytes_without_scales(cache.v_type, head_dim);
+  for (std::size_t i = 0; i < kv_scale_bytes(cache.v_type, head_dim); i += 64) prefetch_far(scales + i);
 }
 
 // Scratch of one call, in floats; sizes as in attention_scratch_floats.
@@ -105,14 +123,12 @@ inline void score_panels(const typename Element::Type* k, const typename Element
 template <class Element>
 inline void score_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
                        Keys some, const Scratch& scratch) {
-  const std::int64_t head_dim = rows.head_dim, first_block = some.begin / block_keys;
-  for (std::int64_t block = first_block; block * block_keys < some.end; ++block) {
+  const std::int64_t head_dim = rows.head_dim;
+  for (std::int64_t block = some.begin / block_keys; block * block_keys < some.end; ++block) {
     const std::int64_t first = most(some.begin - block * block_keys, 0) / panel_keys;
     const std::int64_t end = (least(some.end - block * block_keys, block_keys) + panel_keys - 1) / panel_keys;
-    // Asked for meanwhile: the next block's keys, or after the last one the first values.
-    const bool last = (block + 1) * block_keys >= some.end;
-    const auto* ahead =
-        at<Element>(cache, span, last ? first_block : block + 1, last ? cache.v_offset : cache.k_offset);
+    const auto* ahead = at<Element>(cache, span, block, cache.v_offset);
+    ask_for_value_scales(cache, span, block, head_dim);
     const std::int64_t skipped = first * panel_keys * head_dim;
     score_panels<Element>(at<Element>(cache, span, block, cache.k_offset) + skipped, ahead + skipped, end - first,
                           group.n, head_dim, scratch.queries + group.first * head_dim, rows.scale,
@@ -123,19 +139,16 @@ inline void score_span(const AttentionRows& rows, const AttentionCache& cache, s
 template <class KeyType>
 inline void score_span_integer(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, Group group,
                                Keys some, const Scratch& scratch) {
-  const std::int64_t head_dim = rows.head_dim, first_block = some.begin / block_keys;
+  const std::int64_t head_dim = rows.head_dim;
   const IntegerQueries queries(scratch.queries, KeyType::type, head_dim);
   const std::int64_t n_rows = kv_key_rows(KeyType::type, head_dim), n_groups = queries.n_groups;
   const std::size_t to_scales = kv_key_bytes_without_scales(KeyType::type, head_dim);
-  const std::size_t scale_bytes = kv_scale_bytes(KeyType::type, head_dim);
-  for (std::int64_t block = first_block; block * block_keys < some.end; ++block) {
+  for (std::int64_t block = some.begin / block_keys; block * block_keys < some.end; ++block) {
     const std::int64_t first = most(some.begin - block * block_keys, 0) / panel_keys;
     const std::int64_t end = (least(some.end - block * block_keys, block_keys) + panel_keys - 1) / panel_keys;
-    const bool last = (block + 1) * block_keys >= some.end;
     const auto* k = at<ElementInt8>(cache, span, block, cache.k_offset);
-    const auto* ahead =
-        at<ElementInt8>(cache, span, last ? first_block : block + 1, last ? cache.v_offset : cache.k_offset);
-    for (std::size_t line = 0; line < scale_bytes && !last; line += 64) prefetch(ahead + to_scales + line);
+    const auto* ahead = at<ElementInt8>(cache, span, block, cache.v_offset);
+    ask_for_value_scales(cache, span, block, head_dim);
     const std::int64_t skipped = 64 * n_rows * first;
     const auto* scales = reinterpret_cast<const std::uint16_t*>(k + to_scales) + first * n_groups * panel_keys;
     score_panels<KeyType>({k + skipped, ahead + skipped, scales, nullptr, nullptr, nullptr, 0, n_rows, n_groups},
@@ -201,13 +214,13 @@ inline void mix_keys(const AttentionRows& rows, const AttentionCache& cache, std
     const std::int64_t block = key / block_keys, end = least((block + 1) * block_keys, keys.end);
     const std::int64_t skipped = key % block_keys * stride;
     const auto* v = at<Element>(cache, span, block, cache.v_offset) + skipped;
-    // Asked for meanwhile: the next block's values, or the next span's keys, likely this thread's next task.
     const auto* ahead = v;
-    if (end < keys.end) {
-      ahead = at<Element>(cache, span, block + 1, cache.v_offset) + skipped;
-    } else if (span != sink_span && keys.end == span_keys &&
-               (span + 1) * span_keys <= position_of(rows, rows.n_rows - 1)) {
-      ahead = at<Element>(cache, span + 1, 0, cache.k_offset) + skipped;
+    const std::int64_t last = position_of(rows, rows.n_rows - 1);
+    if (span != sink_span && (span + 1) * span_keys + key <= last) {
+      ahead = at<Element>(cache, span + 1, block, cache.k_offset) + skipped;
+      ask_for_key_scales(cache, span + 1, block, rows.head_dim);
+    } else if (cache.next_k_offset != cache.k_offset && rows.window == 0 && (span + 1) * span_keys > last) {
+      ahead = at<Element>(cache, 0, block, cache.next_k_offset) + skipped;
     }
     pieces[n_pieces++] = {v, ahead, end - key};
     key = end;

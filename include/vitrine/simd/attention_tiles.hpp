@@ -33,8 +33,8 @@ constexpr int beside(int rows, int most) {
   return n;
 }
 
-// Element types of the cache. `streams`: the data comes from memory, so the tile asks for the next piece while it works
-// on this one; the hardware's own guesses do not reach across the blocks of a cache. INT8 and INT4 here as V: a row's
+// Element types of the cache. `streams`: the data comes from memory, so the tile asks for what comes later while it
+// works on this piece (attention_span.hpp says for what). INT8 and INT4 here as V: a row's
 // values without their scales, which go to the weights (attention_quantised.hpp has K).
 struct ElementF32 {
   using Type = float;
@@ -140,12 +140,15 @@ VITRINE_FORCE_INLINE void with_rows(std::int64_t n, F f) {
   }
 }
 
-// Asks for n elements that will be read later, one request for each cache line.
+// Asks for n elements that will be read later, one request for each cache line. Without always_inline a compiler may
+// take calls that only fetch for calls that do nothing.
 template <class Element, int n>
 VITRINE_FORCE_INLINE void ask_for(const typename Element::Type* ahead) {
   constexpr int bytes = n * int(sizeof(typename Element::Type));
   if constexpr (Element::streams) {
-    unroll<(bytes + 63) / 64>([&](auto line) { __builtin_prefetch(reinterpret_cast<const char*>(ahead) + 64 * line); });
+    unroll<(bytes + 63) / 64>([&](auto line) __attribute__((always_inline)) {
+      prefetch_far(reinterpret_cast<const char*>(ahead) + 64 * line);
+    });
   }
 }
 
