@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "vitrine/core/float16.hpp"
@@ -118,4 +119,30 @@ TEST_CASE("rows of every length are stored, and nothing beside them is touched")
           }
         CHECK(n_wrong == 0);
       }
+}
+
+TEST_CASE("kernels that multiply tiles leave the shapes of the host program's tiles as they were") {
+  if (std::string_view(isa_name(available_isas().back())) != "avx512amx") return;
+  struct alignas(64) Shapes {
+    std::uint8_t bytes[64] = {};
+    bool operator==(const Shapes&) const = default;
+  };
+  Shapes host, after;
+  host.bytes[0] = 1;                                        // palette
+  for (int i = 0; i < 8; ++i) host.bytes[16 + 2 * i] = 12;  // bytes of a row
+  for (int i = 0; i < 8; ++i) host.bytes[48 + i] = 7;       // rows
+  const std::int64_t n = 64;
+  const PackedMatrix matrix(DType::q8_0, n, n);
+  const std::vector<float> x(std::size_t(n * n), 1.0f);
+  std::vector<float> y(x.size());
+  LinearInput input;
+  input.reserve(n, n);
+  const KernelTable& table = kernels(available_isas().back());
+  OwnWorker worker;
+  __asm__ volatile("ldtilecfg %0" ::"m"(host));
+  input.prepare(worker, table, {x.data(), {n, n}}, {&matrix});
+  linear(worker, table, matrix, input, {y.data(), {n, n}});
+  __asm__ volatile("sttilecfg %0" : "=m"(after));
+  __asm__ volatile("tilerelease");
+  CHECK(after == host);
 }

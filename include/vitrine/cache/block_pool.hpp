@@ -148,8 +148,8 @@ class BlockPool {
   // At least n blocks more from the system; under the lock.
   void grow(std::int64_t n) {
     const auto bytes = layout_.block_bytes();
-    constexpr std::size_t slab = std::size_t(4) << 20;  // what the system backs with large pages
-    const auto wished = (std::max)(n, std::int64_t((slab + bytes - 1) / bytes));
+    constexpr std::size_t slab = 3 * huge_page_bytes;
+    const auto wished = (std::max)(n, std::int64_t(slab / bytes));
     const auto n_new = (std::min)(wished, counts_.max_blocks - counts_.n_held);
     const auto n_held = std::size_t(counts_.n_held + n_new);
     // Vectors double, so that their growth is not felt; all that can fail comes before anything changes.

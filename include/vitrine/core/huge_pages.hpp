@@ -11,7 +11,9 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// For the whole 2 MB pages within [data, data + n_bytes); less than 4 MB is left alone. Call it before the first touch.
+inline constexpr std::size_t huge_page_bytes = std::size_t(2) << 20;
+
+// For the whole large pages within [data, data + n_bytes). Call it before the first touch.
 void advise_huge_pages(void* data, std::size_t n_bytes) noexcept;
 
 VITRINE_NAMESPACE_END

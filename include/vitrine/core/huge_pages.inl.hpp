@@ -12,8 +12,7 @@ VITRINE_NAMESPACE_BEGIN
 
 VITRINE_INLINE void advise_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t n_bytes) noexcept {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  constexpr std::uintptr_t page = std::uintptr_t(2) << 20;
-  if (n_bytes < 2 * page) return;
+  constexpr std::uintptr_t page = huge_page_bytes;
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t first = (begin + page - 1) / page * page, last = (begin + n_bytes) / page * page;
   if (first < last) static_cast<void>(::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));

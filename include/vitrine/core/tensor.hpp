@@ -42,7 +42,8 @@ class CountedBytes {
   std::size_t bytes_ = 0;
 };
 
-// Owning, aligned, zero-initialised bytes. A refused allocation is an Error that says how many bytes were wanted.
+// Owning, zero-initialised bytes, aligned to 64; from 4 MB on they take whole large pages of the system's. A refused
+// allocation is an Error that says how many bytes were wanted.
 class AlignedBytes {
  public:
   AlignedBytes() = default;
@@ -52,9 +53,10 @@ class AlignedBytes {
       counter->bytes_ += n_bytes;
       return;
     }
-    data_ = static_cast<std::byte*>(::operator new (n_bytes, std::align_val_t{tensor_alignment}, std::nothrow));
+    const std::size_t held = is_large() ? (n_bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes : n_bytes;
+    if (held >= n_bytes) data_ = static_cast<std::byte*>(::operator new(held, alignment(), std::nothrow));
     check(data_ != nullptr, ErrorKind::out_of_memory, "cannot allocate ", n_bytes, " bytes");
-    advise_huge_pages(data_, n_bytes);
+    if (is_large()) advise_huge_pages(data_, held);
     if (zeroed) std::memset(data_, 0, n_bytes);
   }
   AlignedBytes(AlignedBytes&& other) noexcept
@@ -66,7 +68,7 @@ class AlignedBytes {
   }
   ~AlignedBytes() {
     if (auto* const counter = CountedBytes::current(); counter && !data_) counter->bytes_ -= size_;
-    ::operator delete (data_, std::align_val_t{tensor_alignment});
+    ::operator delete(data_, alignment());
   }
 
   std::byte* data() { return data_; }
@@ -74,6 +76,9 @@ class AlignedBytes {
   std::size_t size() const { return size_; }
 
  private:
+  bool is_large() const { return size_ >= 2 * huge_page_bytes; }
+  std::align_val_t alignment() const { return std::align_val_t{is_large() ? huge_page_bytes : tensor_alignment}; }
+
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

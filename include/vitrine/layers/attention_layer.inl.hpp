@@ -23,6 +23,7 @@ VITRINE_INLINE void project(const Pass& pass, const LayerWeights& weights, const
   auto &worker = pass.worker, &nearby = pass.nearby;
   const auto q = pass.rows(pass.scratch.q), k = pass.rows(pass.scratch.k), v = pass.rows(pass.scratch.v);
 
+  pass.announce(weights.wq);
   rms_norm(nearby, pass.kernels, pass.x, weights.attention_norm.data(), shape.norm_eps, pass.normed);
   nearby.sync();
   pass.show("3/9 project", "attention_norm", layer, pass.normed, "d_model");
@@ -109,6 +110,7 @@ VITRINE_INLINE void attend(const Pass& pass, const BlockShape& shape, std::int64
 // STEP 6/9 output: the heads' results are mixed and added to the residual stream.
 VITRINE_INLINE void project_output(const Pass& pass, const LayerWeights& weights, const BlockShape& shape,
                                    std::int64_t layer) {
+  pass.announce(weights.wo);
   pass.input.prepare(pass.nearby, pass.kernels, pass.rows(pass.scratch.mixed), {&weights.wo});
   pass.nearby.sync();
   add_to_residual(pass, weights.wo, weights.attention_post_norm, shape.norm_eps);

@@ -13,6 +13,7 @@ VITRINE_INLINE void feed_forward(const Pass& pass, const LayerWeights& weights, 
   auto &worker = pass.worker, &nearby = pass.nearby;
   const auto gate = pass.rows(pass.scratch.gate), up = pass.rows(pass.scratch.up);
 
+  pass.announce(weights.w_gate);
   rms_norm(nearby, pass.kernels, pass.x, weights.feed_forward_norm.data(), shape.norm_eps, pass.normed);
   nearby.sync();
   pass.show("7/9 feed-forward", "feed_forward_norm", layer, pass.normed, "d_model");
@@ -21,6 +22,7 @@ VITRINE_INLINE void feed_forward(const Pass& pass, const LayerWeights& weights, 
   linear(worker, pass.kernels, weights.w_gate, pass.input, gate);
   linear(worker, pass.kernels, weights.w_up, pass.input, up);
   worker.sync();
+  pass.announce(weights.w_down);
   gated_activation(nearby, pass.kernels, shape.gelu, gate, up, pass.gated);
   nearby.sync();
   pass.show("7/9 feed-forward", "feed_forward_gated", layer, pass.gated, "d_ff");

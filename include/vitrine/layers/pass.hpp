@@ -108,6 +108,9 @@ class Pass {
   // The first n_tokens rows of a scratch matrix.
   TensorView<float, 2> rows(Tensor<float, 2>& matrix) const { return {matrix.data(), {n_tokens, matrix.shape()[1]}}; }
 
+  // Says which matrix is multiplied with next, before its input is made.
+  void announce(const PackedMatrix& matrix) const { fetch_first(worker, matrix, n_tokens); }
+
   bool shares_vectors() const { return &nearby == &worker; }
 
   // Shows an intermediate to the observer; call it where every thread has synced or may sync.

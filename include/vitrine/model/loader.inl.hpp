@@ -103,6 +103,7 @@ class Loader {
     report(0);
     const bool use_image = !options_.image_folder.empty() && options_.n_layers == 0;
     const bool mapped = out.from_image = use_image && map_image(plan, model, weights, out.notices);
+    if (!mapped) take_memory(plan, weights);
     for (const auto& tensor : plan) {
       PackedMatrix* const matrix = matrix_of(weights, tensor.slot, tensor.layer);
       if (!matrix)
@@ -166,6 +167,19 @@ class Loader {
     }
   }
 
+  // What a matrix takes of the memory of all, which lie side by side in the order of the plan.
+  static std::size_t room(const SourceTensor& source) {
+    const auto bytes = PackedMatrix::bytes_of(*source.type, source.shape[0], source.shape[1]);
+    return (bytes + tensor_alignment - 1) / tensor_alignment * tensor_alignment;
+  }
+
+  void take_memory(const std::vector<PlannedTensor>& plan, ModelWeights& weights) {
+    std::size_t n_bytes = 0;
+    for (const auto& tensor : plan)
+      if (matrix_of(weights, tensor.slot, tensor.layer)) n_bytes += room(*tensor.source);
+    memory_ = std::make_shared<AlignedBytes>(n_bytes, false);
+  }
+
   PackedLayout layout(const PlannedTensor& tensor) const {
     const bool in_planes = options_.head_in_planes && tensor.slot == head_ && tensor.source->type == DType::q8_0;
     return in_planes ? PackedLayout::planes : PackedLayout::whole;
@@ -204,7 +218,8 @@ class Loader {
     constexpr std::int64_t batch_bytes = 8 << 20, job_bytes = 256 << 10;
     const SourceTensor& source = *tensor.source;
     const std::int64_t n_rows = source.shape[0];
-    matrix = PackedMatrix(*source.type, n_rows, source.shape[1], layout(tensor));
+    matrix = PackedMatrix(*source.type, n_rows, source.shape[1], memory_, memory_used_, layout(tensor));
+    memory_used_ += room(source);
     const auto order = row_order(tensor.slot, n_rows);
     const std::int64_t row_bytes = std::int64_t(matrix.row_bytes());
     const std::int64_t n_panels = (std::max)(job_bytes / (panel_rows * row_bytes), std::int64_t{1});
@@ -243,7 +258,9 @@ class Loader {
   const LoadOptions& options_;
   Team team_;
   bool interleaved_, norms_less_one_;
-  Slot head_ = Slot::token_embedding;  // of a tied model
+  Slot head_ = Slot::token_embedding;     // of a tied model
+  std::shared_ptr<AlignedBytes> memory_;  // of all matrices
+  std::size_t memory_used_ = 0;
   std::vector<Job> jobs_;
   std::int64_t gathered_ = 0, done_ = 0, total_ = 0;
 };

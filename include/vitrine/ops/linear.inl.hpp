@@ -27,6 +27,10 @@ inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_token
 // Below this much of a matrix for each thread, asking how far the others are takes longer than waiting for them.
 inline constexpr std::size_t worth_helping = std::size_t(1) << 20;
 
+// What memory gives in the time of a few small ops.
+inline constexpr std::size_t fetched_first = std::size_t(32) << 10;
+<< 10;  // what memory gives in the time of a few small ops
+
 }  // namespace linear_op_detail
 
 VITRINE_INLINE const LinearForms& linear_forms(const LinearKernels& kernels, DType type) {
@@ -134,6 +138,14 @@ VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
     job.x_32 = reinterpret_cast<const XBlock32*>(room_32);
     job.x_256 = reinterpret_cast<const XBlock256*>(room_256);
   }
+}
+
+VITRINE_INLINE void fetch_first(const Worker& worker, const PackedMatrix& w, std::int64_t n_tokens) {
+  using namespace linear_op_detail;
+  const auto own = worker.share(w.n_panels(), panels_per_chunk(w, n_tokens, worker.n_threads(), false));
+  const std::byte* const begin = w.panel(own.begin);
+  const std::byte* const end = (std::min)(w.panel(own.end), begin + fetched_first);
+  for (const std::byte* line = begin; line < end; line += 64) __builtin_prefetch(line, 0, 2);  // into the second level
 }
 
 VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const PackedMatrix& w, const LinearInput& x,

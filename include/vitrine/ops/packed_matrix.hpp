@@ -31,6 +31,11 @@ class PackedMatrix {
   // Error::bad_argument otherwise, or for planes of another type than Q8_0; Error::out_of_memory when refused.
   PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, PackedLayout layout = PackedLayout::whole);
 
+  // The same in `memory` from byte `offset` on, a multiple of 64, where bytes_of(type, n_rows, n_cols) bytes are its
+  // own: many matrices lie better in one large piece of memory than in pieces too small for the system's large pages.
+  PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, std::shared_ptr<AlignedBytes> memory,
+               std::size_t offset, PackedLayout layout = PackedLayout::whole);
+
   // Uses `packed`, bytes_of(type, n_rows, n_cols) bytes that `owner` keeps alive, as they are; 64-byte aligned.
   PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, const std::byte* packed,
                std::shared_ptr<const void> owner, PackedLayout layout = PackedLayout::whole);
@@ -43,7 +48,7 @@ class PackedMatrix {
     std::swap(n_rows_, other.n_rows_);
     std::swap(n_cols_, other.n_cols_);
     std::swap(data_, other.data_);
-    std::swap(owned_, other.owned_);
+    std::swap(writable_, other.writable_);
     std::swap(owner_, other.owner_);
     return *this;
   }
@@ -87,8 +92,8 @@ class PackedMatrix {
   DType type_ = DType::f32;
   PackedLayout layout_ = PackedLayout::whole;
   std::int64_t n_rows_ = 0, n_cols_ = 0;
-  const std::byte* data_ = nullptr;  // the panels as layout_ has them, in owned_ or in what owner_ keeps
-  AlignedBytes owned_;
+  const std::byte* data_ = nullptr;  // the panels as layout_ has them, in what owner_ keeps
+  std::byte* writable_ = nullptr;    // the same; null if they are not to be written
   std::shared_ptr<const void> owner_;
 
   struct Shaped {};

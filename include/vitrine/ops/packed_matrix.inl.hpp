@@ -228,8 +228,16 @@ VITRINE_INLINE PackedMatrix::PackedMatrix(Shaped, DType type, std::int64_t n_row
 
 VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, PackedLayout layout)
     : PackedMatrix(Shaped{}, type, n_rows, n_cols, layout) {
-  owned_ = AlignedBytes(bytes(), false);
-  data_ = owned_.data();
+  *this = PackedMatrix(type, n_rows, n_cols, std::make_shared<AlignedBytes>(bytes(), false), 0, layout);
+}
+
+VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols,
+                                          std::shared_ptr<AlignedBytes> memory, std::size_t offset, PackedLayout layout)
+    : PackedMatrix(Shaped{}, type, n_rows, n_cols, layout) {
+  check(offset % tensor_alignment == 0 && offset <= memory->size() && bytes() <= memory->size() - offset,
+        ErrorKind::bad_argument, "matrix: ", bytes(), " bytes at ", offset, " of memory that has ", memory->size());
+  data_ = writable_ = memory->data() + offset;
+  owner_ = std::move(memory);
 }
 
 VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, const std::byte* packed,
@@ -248,11 +256,11 @@ VITRINE_INLINE void PackedMatrix::pack_panels(std::int64_t first, std::int64_t l
   using namespace packed_detail;
   check(first >= 0 && first <= last && last <= n_panels(), ErrorKind::bad_argument, "panels [", first, ", ", last,
         ") of a matrix that has ", n_panels());
-  check(owned_.size() > 0, ErrorKind::bad_argument, "pack_panels: expected a matrix with memory of its own");
+  check(writable_ != nullptr, ErrorKind::bad_argument, "pack_panels: expected a matrix with memory of its own");
   const std::size_t block_bytes = dtype_info(type_).block_bytes;
   for (std::int64_t p = first; p < last; ++p) {
     const auto place = [&](const std::byte* start) {
-      return start ? reinterpret_cast<std::uint8_t*>(owned_.data() + (start - data_)) : nullptr;
+      return start ? reinterpret_cast<std::uint8_t*>(writable_ + (start - data_)) : nullptr;
     };
     auto *panel = place(this->panel(p)), *low = place(low_panel(p));
     const int rows_here = int(n_rows_ - p * panel_rows < panel_rows ? n_rows_ - p * panel_rows : panel_rows);

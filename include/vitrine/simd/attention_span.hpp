@@ -17,9 +17,9 @@ VITRINE_ISA_NAMESPACE_BEGIN
 namespace attention_detail {
 
 // What is asked for meanwhile, into the second-level cache: while keys are multiplied, the values of the same span, and
-// while values are mixed, the keys of the next one, or of the next head's first one: likely this thread's next task. The
-// hardware's own guesses end with each head's piece of a block, and memory answers later than a block takes to be worked
-// on.
+// while values are mixed, the keys of the next one, or of the next head's first one: likely this thread's next task.
+// The hardware's own guesses end with each head's piece of a block, and memory answers later than a block takes to be
+// worked on.
 
 // Keys of a span that a row sees, counted from the span's first key.
 struct Keys {

@@ -3,8 +3,8 @@
 //   c [16][16] int32  +=  a [16][k] int8  *  b [k / 4][16][4] int8 or uint8        exact; k is 64 or less
 //
 // b is what layout R16 keeps of sixteen rows of weights, a the activations of sixteen tokens. There are eight tile
-// registers. TileUse sets their shapes and gives them back when it ends: an operating system has more to save while
-// they are in use.
+// registers. TileUse sets their shapes and sets them back when it ends: a host program may have shapes of its own, and
+// where it has none, the registers are released, since an operating system has more to save while they are in use.
 // (Intel 64 and IA-32 SDM vol. 2, TDPBSSD; in assembly, because g++'s macros want register numbers as text.)
 #pragma once
 
@@ -27,11 +27,17 @@ class TileUse {
       shape.row_bytes[i] = std::uint16_t(i == 4 ? k : 64);
       shape.rows[i] = std::uint8_t(i > 4 ? k / 4 : 16);
     }
+    __asm__ volatile("sttilecfg %0" : "=m"(before_));
     __asm__ volatile("ldtilecfg %0" ::"m"(shape));
   }
-  ~TileUse() { __asm__ volatile("tilerelease"); }
+  ~TileUse() { __asm__ volatile("ldtilecfg %0" ::"m"(before_)); }  // all zeros, where no shapes were set: a release
   TileUse(const TileUse&) = delete;
   TileUse& operator=(const TileUse&) = delete;
+
+ private:
+  struct alignas(64) {
+    std::uint8_t bytes[64];
+  } before_;
 };
 
 template <int tile>
