@@ -21,7 +21,8 @@ inline vitrine::PackedMatrix decoded(const vitrine::PackedMatrix& matrix) {
   return result;
 }
 
-// `model` lends its tokenizer; its weights are read once more, from `path`. Takes four bytes for each of them.
+// `model` lends its tokenizer; its weights are read once more, from `path`. Takes four bytes for each
+// of them, and until the last is decoded the packed ones besides.
 inline std::shared_ptr<const vitrine::Model> load_decoded(const std::filesystem::path& path,
                                                           const vitrine::Model& model) {
   auto loaded = vitrine::load_model_files(path);

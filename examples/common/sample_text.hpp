@@ -57,12 +57,16 @@ inline std::size_t top_of(std::span<const float> logits) {
   return std::size_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-// -log of the probability that the logits give to a token: how much it surprises.
-inline double surprise(std::span<const float> logits, Token token) {
+inline double log_sum_exp(std::span<const float> logits) {
   const double largest = logits[top_of(logits)];
   double sum = 0;
   for (const float logit : logits) sum += std::exp(double(logit) - largest);
-  return largest + std::log(sum) - double(logits[std::size_t(token)]);
+  return largest + std::log(sum);
+}
+
+// -log of the probability that the logits give to a token: how much it surprises.
+inline double surprise(std::span<const float> logits, Token token) {
+  return log_sum_exp(logits) - double(logits[std::size_t(token)]);
 }
 
 }  // namespace example

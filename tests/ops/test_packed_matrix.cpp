@@ -1,6 +1,7 @@
 // Layout R16 holds the file's rows exactly: each row decodes to the bits of the plain decoder.
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -61,6 +62,26 @@ TEST_CASE("a packed matrix takes the bytes of the file, and its panels begin on 
     for (std::int64_t p = 0; p < matrix.n_panels(); ++p)
       CHECK(reinterpret_cast<std::uintptr_t>(matrix.panel(p)) % 64 == 0);
   }
+}
+
+TEST_CASE("matrices in one piece of memory leave each other alone") {
+  const auto rows = random_rows(20 * 34, 2), others = random_rows(20 * 34, 3);
+  const std::size_t n_bytes = PackedMatrix::bytes_of(DType::q8_0, 20, 32), room = (n_bytes + 63) / 64 * 64;
+  auto memory = std::make_shared<AlignedBytes>(room + n_bytes);
+  PackedMatrix first(DType::q8_0, 20, 32, memory, 0), second(DType::q8_0, 20, 32, memory, room);
+  first.pack_panels(0, 2, rows.data(), nullptr);
+  second.pack_panels(0, 2, others.data(), nullptr);
+  for (const auto* which : {&first, &second}) {
+    PackedMatrix alone(DType::q8_0, 20, 32);
+    alone.pack_panels(0, 2, which == &first ? rows.data() : others.data(), nullptr);
+    CHECK(std::memcmp(which->data(), alone.data(), n_bytes) == 0);
+  }
+  CHECK_THROWS_AS(PackedMatrix(DType::q8_0, 20, 32, memory, 32), Error);
+  CHECK_THROWS_AS(PackedMatrix(DType::q8_0, 20, 32, memory, room + 64), Error);
+  CHECK_THROWS_AS(PackedMatrix(DType::q8_0, 20, 32, memory, 2 * room + 64), Error);
+  CHECK_THROWS_AS(PackedMatrix(DType::q8_0, 20, 32, std::shared_ptr<AlignedBytes>(), 0), Error);
+  PackedMatrix borrowed(DType::q8_0, 20, 32, second.data(), memory);
+  CHECK_THROWS_AS(borrowed.pack_panels(0, 2, rows.data(), nullptr), Error);
 }
 
 TEST_CASE("impossible shapes, panels, rows and orders are refused by name") {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/sample_text.hpp"
 #include "support/models.hpp"
 
 using namespace support;
@@ -25,13 +26,6 @@ struct Real {
 const std::vector<Real> reals = {{smollm2_file, "smollm2.json", 0.525, 0.149, 0.0087, 0.0772, 0.0802},
                                  {gemma3_file, "gemma3.json", 0.310, 0.101, 0.0035, 0.0990, 0.1078}};
 constexpr double allowance = 1.1;
-
-double log_sum_exp(std::span<const float> logits) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - largest);
-  return largest + std::log(sum);
-}
 
 }  // namespace
 
@@ -107,7 +101,7 @@ TEST_CASE("real models: perplexity and log-probabilities of a long text") {
     session.prefill_logits(ids, [&](std::int64_t position, std::span<const float> logits) {
       const auto next = std::size_t(position) + 1;
       if (next == ids.size()) return;
-      const double log_probability = logits[std::size_t(ids[next])] - log_sum_exp(logits);
+      const double log_probability = logits[std::size_t(ids[next])] - example::log_sum_exp(logits);
       sum -= log_probability;
       squares += std::pow(log_probability - expected[next - 1], 2);
     });

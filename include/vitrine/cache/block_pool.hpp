@@ -148,7 +148,7 @@ class BlockPool {
   // At least n blocks more from the system; under the lock.
   void grow(std::int64_t n) {
     const auto bytes = layout_.block_bytes();
-    constexpr std::size_t slab = 3 * huge_page_bytes;
+    constexpr std::size_t slab = 8 * huge_page_bytes;  // so that few blocks lie where no large page has room
     const auto wished = (std::max)(n, std::int64_t(slab / bytes));
     const auto n_new = (std::min)(wished, counts_.max_blocks - counts_.n_held);
     const auto n_held = std::size_t(counts_.n_held + n_new);

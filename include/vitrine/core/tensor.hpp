@@ -42,7 +42,7 @@ class CountedBytes {
   std::size_t bytes_ = 0;
 };
 
-// Owning, zero-initialised bytes, aligned to 64; from 4 MB on they take whole large pages of the system's. A refused
+// Owning bytes, zeros unless told otherwise, aligned to 64, from 4 MB on to the system's large pages. A refused
 // allocation is an Error that says how many bytes were wanted.
 class AlignedBytes {
  public:
@@ -53,10 +53,9 @@ class AlignedBytes {
       counter->bytes_ += n_bytes;
       return;
     }
-    const std::size_t held = is_large() ? (n_bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes : n_bytes;
-    if (held >= n_bytes) data_ = static_cast<std::byte*>(::operator new(held, alignment(), std::nothrow));
+    data_ = static_cast<std::byte*>(::operator new(n_bytes, alignment(), std::nothrow));
     check(data_ != nullptr, ErrorKind::out_of_memory, "cannot allocate ", n_bytes, " bytes");
-    if (is_large()) advise_huge_pages(data_, held);
+    if (is_large()) advise_huge_pages(data_, n_bytes);
     if (zeroed) std::memset(data_, 0, n_bytes);
   }
   AlignedBytes(AlignedBytes&& other) noexcept

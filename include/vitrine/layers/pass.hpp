@@ -108,8 +108,9 @@ class Pass {
   // The first n_tokens rows of a scratch matrix.
   TensorView<float, 2> rows(Tensor<float, 2>& matrix) const { return {matrix.data(), {n_tokens, matrix.shape()[1]}}; }
 
-  // Says which matrix is multiplied with next, before its input is made.
-  void announce(const PackedMatrix& matrix) const { fetch_first(worker, matrix, n_tokens); }
+  // Lets memory work on the matrix that is multiplied with next while its input is made.
+  void announce(const PackedMatrix& matrix) const { announce(matrix, n_tokens); }
+  void announce(const PackedMatrix& matrix, std::int64_t n_rows) const { fetch_first(worker, matrix, n_rows); }
 
   bool shares_vectors() const { return &nearby == &worker; }
 

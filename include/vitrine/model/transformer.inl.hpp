@@ -114,7 +114,7 @@ VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, cons
   if (n_rows == 0) return;
   const auto d_model = config_.d_model;
   const TensorView<float, 2> normed(pass.normed.data(), {n_rows, d_model});
-  pass.announce(weights_.head());
+  pass.announce(weights_.head(), n_rows);
   for (std::int64_t i = 0; i < n_rows; ++i) {
     const TensorView<const float, 2> x(pass.x.row(batch.logit_rows[std::size_t(i)]).data(), {1, d_model});
     rms_norm(nearby, pass.kernels, x, weights_.final_norm.data(), config_.norm_eps,

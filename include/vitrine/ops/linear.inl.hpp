@@ -29,7 +29,6 @@ inline constexpr std::size_t worth_helping = std::size_t(1) << 20;
 
 // What memory gives in the time of a few small ops.
 inline constexpr std::size_t fetched_first = std::size_t(32) << 10;
-<< 10;  // what memory gives in the time of a few small ops
 
 }  // namespace linear_op_detail
 
@@ -143,9 +142,9 @@ VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
 VITRINE_INLINE void fetch_first(const Worker& worker, const PackedMatrix& w, std::int64_t n_tokens) {
   using namespace linear_op_detail;
   const auto own = worker.share(w.n_panels(), panels_per_chunk(w, n_tokens, worker.n_threads(), false));
-  const std::byte* const begin = w.panel(own.begin);
-  const std::byte* const end = (std::min)(w.panel(own.end), begin + fetched_first);
-  for (const std::byte* line = begin; line < end; line += 64) __builtin_prefetch(line, 0, 2);  // into the second level
+  const auto n_bytes = (std::min)(std::size_t(own.end - own.begin) * w.panel_stride(), fetched_first);
+  const std::byte* const first = w.panel(own.begin);
+  for (std::size_t i = 0; i < n_bytes; i += 64) __builtin_prefetch(first + i, 0, 2);  // into the second level
 }
 
 VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const PackedMatrix& w, const LinearInput& x,

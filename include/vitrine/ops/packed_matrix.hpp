@@ -33,6 +33,7 @@ class PackedMatrix {
 
   // The same in `memory` from byte `offset` on, a multiple of 64, where bytes_of(type, n_rows, n_cols) bytes are its
   // own: many matrices lie better in one large piece of memory than in pieces too small for the system's large pages.
+  // Throws Error::bad_argument if there is no such room.
   PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols, std::shared_ptr<AlignedBytes> memory,
                std::size_t offset, PackedLayout layout = PackedLayout::whole);
 

@@ -234,8 +234,10 @@ VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::
 VITRINE_INLINE PackedMatrix::PackedMatrix(DType type, std::int64_t n_rows, std::int64_t n_cols,
                                           std::shared_ptr<AlignedBytes> memory, std::size_t offset, PackedLayout layout)
     : PackedMatrix(Shaped{}, type, n_rows, n_cols, layout) {
-  check(offset % tensor_alignment == 0 && offset <= memory->size() && bytes() <= memory->size() - offset,
-        ErrorKind::bad_argument, "matrix: ", bytes(), " bytes at ", offset, " of memory that has ", memory->size());
+  const std::size_t size = memory ? memory->size() : 0;
+  check(offset % tensor_alignment == 0 && offset <= size && bytes() <= size - offset, ErrorKind::bad_argument,
+        "matrix: expected room for ", bytes(), " bytes at a multiple of ", tensor_alignment, ", got offset ", offset,
+        " in ", size, " bytes");
   data_ = writable_ = memory->data() + offset;
   owner_ = std::move(memory);
 }

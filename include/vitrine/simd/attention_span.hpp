@@ -4,6 +4,10 @@
 // K and V are widened on their way into the tiles. Converting them once for many rows was slower: the loads of a tile
 // leave room for it, and 16-bit data takes half of the first two caches. INT8 and INT4 keys are multiplied as integers
 // (attention_quantised.hpp); of V the scales go to the weights: o = fma(float(v), p * s, o).
+//
+// While keys are multiplied the values of the same span are asked for, into the second-level cache, and while values are
+// mixed, the keys of the next span, or of the next head's first one: likely this thread's next task. The hardware's own
+// guesses end with each head's piece of a block, and memory answers later than a block takes to be worked on.
 #pragma once
 
 #include "vitrine/simd/attention_kernels.hpp"
@@ -15,11 +19,6 @@
 VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace attention_detail {
-
-// What is asked for meanwhile, into the second-level cache: while keys are multiplied, the values of the same span, and
-// while values are mixed, the keys of the next one, or of the next head's first one: likely this thread's next task.
-// The hardware's own guesses end with each head's piece of a block, and memory answers later than a block takes to be
-// worked on.
 
 // Keys of a span that a row sees, counted from the span's first key.
 struct Keys {
@@ -46,17 +45,9 @@ inline const typename Element::Type* at(const AttentionCache& cache, std::int64_
   return reinterpret_cast<const typename Element::Type*>(cache.blocks[first + b] + offset);
 }
 
-// The scales behind the keys or values of block b; none unless these are quantised.
-inline void ask_for_key_scales(const AttentionCache& cache, std::int64_t span, std::int64_t b, std::int64_t head_dim) {
-  const auto* scales =
-      at<ElementInt8>(cache, span, b, cache.k_offset) + kv_key_bytes_without_scales(cache.k_type, head_dim);
-  for (std::size_t i = 0; i < kv_scale_bytes(cache.k_type, head_dim); i += 64) prefetch_far(scales + i);
-}
-inline void ask_for_value_scales(const AttentionCache& cache, std::int64_t span, std::int64_t b,
-                                 std::int64_t head_dim) {
-  const auto* scales =
-      at<ElementInt8>(cache, span, b, cache.v_offset) + kv_value_bytes_without_scales(cache.v_type, head_dim);
-  for (std::size_t i = 0; i < kv_scale_bytes(cache.v_type, head_dim); i += 64) prefetch_far(scales + i);
+// Asks for the scales behind the keys or values of a head in a block; none unless these are quantised.
+inline void ask_for_scales(const std::uint8_t* behind_values, DType type, std::int64_t head_dim) {
+  for (std::size_t i = 0; i < kv_scale_bytes(type, head_dim); i += 64) prefetch_far(behind_values + i);
 }
 
 // Scratch of one call, in floats; sizes as in attention_scratch_floats.
@@ -99,6 +90,17 @@ inline bool widens_values(const AttentionRows& rows, const AttentionCache& cache
   return rows.head_dim % 16 != 0 && !is_quantised_kv(cache.v_type);
 }
 
+// What is asked for at the pace of a block's keys, as an offset in it: the values, unless there are fewer bytes of these
+// or they were read already. Their scales are asked for at once.
+inline std::size_t asked_with_keys(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span,
+                                   std::int64_t block) {
+  const std::size_t n_bytes = kv_value_bytes_without_scales(cache.v_type, rows.head_dim);
+  if (n_bytes < kv_key_bytes_without_scales(cache.k_type, rows.head_dim) || widens_values(rows, cache))
+    return cache.k_offset;
+  ask_for_scales(at<ElementInt8>(cache, span, block, cache.v_offset) + n_bytes, cache.v_type, rows.head_dim);
+  return cache.v_offset;
+}
+
 // Scores of n panels that lie side by side.
 template <class Element>
 inline void score_panels(const typename Element::Type* k, const typename Element::Type* ahead, std::int64_t n_panels,
@@ -127,8 +129,7 @@ inline void score_span(const AttentionRows& rows, const AttentionCache& cache, s
   for (std::int64_t block = some.begin / block_keys; block * block_keys < some.end; ++block) {
     const std::int64_t first = most(some.begin - block * block_keys, 0) / panel_keys;
     const std::int64_t end = (least(some.end - block * block_keys, block_keys) + panel_keys - 1) / panel_keys;
-    const auto* ahead = at<Element>(cache, span, block, cache.v_offset);
-    ask_for_value_scales(cache, span, block, head_dim);
+    const auto* ahead = at<Element>(cache, span, block, asked_with_keys(rows, cache, span, block));
     const std::int64_t skipped = first * panel_keys * head_dim;
     score_panels<Element>(at<Element>(cache, span, block, cache.k_offset) + skipped, ahead + skipped, end - first,
                           group.n, head_dim, scratch.queries + group.first * head_dim, rows.scale,
@@ -147,8 +148,7 @@ inline void score_span_integer(const AttentionRows& rows, const AttentionCache& 
     const std::int64_t first = most(some.begin - block * block_keys, 0) / panel_keys;
     const std::int64_t end = (least(some.end - block * block_keys, block_keys) + panel_keys - 1) / panel_keys;
     const auto* k = at<ElementInt8>(cache, span, block, cache.k_offset);
-    const auto* ahead = at<ElementInt8>(cache, span, block, cache.v_offset);
-    ask_for_value_scales(cache, span, block, head_dim);
+    const auto* ahead = at<ElementInt8>(cache, span, block, asked_with_keys(rows, cache, span, block));
     const std::int64_t skipped = 64 * n_rows * first;
     const auto* scales = reinterpret_cast<const std::uint16_t*>(k + to_scales) + first * n_groups * panel_keys;
     score_panels<KeyType>({k + skipped, ahead + skipped, scales, nullptr, nullptr, nullptr, 0, n_rows, n_groups},
@@ -202,6 +202,23 @@ constexpr std::int64_t value_stride(std::int64_t head_dim) {
   return head_dim;
 }
 
+// The keys that are asked for at the pace of a span's values: the next span's, or the next head's first ones; none if
+// there are more bytes of them.
+struct NextKeys {
+  bool any;
+  std::int64_t span;
+  std::size_t offset, n_bytes;  // in a block; of a block without scales
+
+  NextKeys(const AttentionRows& rows, const AttentionCache& cache, std::int64_t here)
+      : n_bytes(kv_key_bytes_without_scales(cache.k_type, rows.head_dim)) {
+    const bool same_head = here != sink_span && (here + 1) * span_keys <= position_of(rows, rows.n_rows - 1);
+    const bool next_head = !same_head && rows.window == 0 && cache.next_k_offset != cache.k_offset;
+    any = (same_head || next_head) && n_bytes <= kv_value_bytes_without_scales(cache.v_type, rows.head_dim);
+    span = same_head ? here + 1 : 0;
+    offset = same_head ? cache.k_offset : cache.next_k_offset;
+  }
+};
+
 // scratch.mix[row] += weights times V for rows [row, row + n_rows) of the group and keys [begin, end) of the span.
 template <class Element>
 inline void mix_keys(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, std::int64_t row,
@@ -210,17 +227,15 @@ inline void mix_keys(const AttentionRows& rows, const AttentionCache& cache, std
   const std::int64_t stride = value_stride<Element>(rows.head_dim);
   Piece<typename Element::Type> pieces[span_keys / block_keys];
   int n_pieces = 0;
+  const NextKeys next(rows, cache, span);
   for (std::int64_t key = keys.begin; key < keys.end;) {
     const std::int64_t block = key / block_keys, end = least((block + 1) * block_keys, keys.end);
     const std::int64_t skipped = key % block_keys * stride;
     const auto* v = at<Element>(cache, span, block, cache.v_offset) + skipped;
     const auto* ahead = v;
-    const std::int64_t last = position_of(rows, rows.n_rows - 1);
-    if (span != sink_span && (span + 1) * span_keys + key <= last) {
-      ahead = at<Element>(cache, span + 1, block, cache.k_offset) + skipped;
-      ask_for_key_scales(cache, span + 1, block, rows.head_dim);
-    } else if (cache.next_k_offset != cache.k_offset && rows.window == 0 && (span + 1) * span_keys > last) {
-      ahead = at<Element>(cache, 0, block, cache.next_k_offset) + skipped;
+    if (next.any && next.span * span_keys + key <= position_of(rows, rows.n_rows - 1)) {
+      ahead = at<Element>(cache, next.span, block, next.offset) + skipped;
+      ask_for_scales(at<ElementInt8>(cache, next.span, block, next.offset) + next.n_bytes, cache.k_type, rows.head_dim);
     }
     pieces[n_pieces++] = {v, ahead, end - key};
     key = end;

@@ -34,8 +34,8 @@ constexpr int beside(int rows, int most) {
 }
 
 // Element types of the cache. `streams`: the data comes from memory, so the tile asks for what comes later while it
-// works on this piece (attention_span.hpp says for what). INT8 and INT4 here as V: a row's
-// values without their scales, which go to the weights (attention_quantised.hpp has K).
+// works on this piece (attention_span.hpp says for what). INT8 and INT4 here as V: a row's values without their scales,
+// which go to the weights (attention_quantised.hpp has K).
 struct ElementF32 {
   using Type = float;
   static constexpr bool streams = true;
