@@ -53,7 +53,8 @@ class AlignedBytes {
       counter->bytes_ += n_bytes;
       return;
     }
-    data_ = static_cast<std::byte*>(::operator new(n_bytes, alignment(), std::nothrow));
+    if (n_bytes <= PTRDIFF_MAX)  // operator new rounds sizes up to the alignment, the largest ones to nothing
+      data_ = static_cast<std::byte*>(::operator new(n_bytes, alignment(), std::nothrow));
     check(data_ != nullptr, ErrorKind::out_of_memory, "cannot allocate ", n_bytes, " bytes");
     if (is_large()) advise_huge_pages(data_, n_bytes);
     if (zeroed) std::memset(data_, 0, n_bytes);

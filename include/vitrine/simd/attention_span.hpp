@@ -5,9 +5,9 @@
 // leave room for it, and 16-bit data takes half of the first two caches. INT8 and INT4 keys are multiplied as integers
 // (attention_quantised.hpp); of V the scales go to the weights: o = fma(float(v), p * s, o).
 //
-// While keys are multiplied the values of the same span are asked for, into the second-level cache, and while values are
-// mixed, the keys of the next span, or of the next head's first one: likely this thread's next task. The hardware's own
-// guesses end with each head's piece of a block, and memory answers later than a block takes to be worked on.
+// While keys are multiplied the values of the same span are asked for, into the second-level cache, and while values
+// are mixed, the keys of the next span, or of the next head's first one: likely this thread's next task. The hardware's
+// own guesses end with each head's piece of a block, and memory answers later than a block takes to be worked on.
 #pragma once
 
 #include "vitrine/simd/attention_kernels.hpp"
@@ -90,8 +90,8 @@ inline bool widens_values(const AttentionRows& rows, const AttentionCache& cache
   return rows.head_dim % 16 != 0 && !is_quantised_kv(cache.v_type);
 }
 
-// What is asked for at the pace of a block's keys, as an offset in it: the values, unless there are fewer bytes of these
-// or they were read already. Their scales are asked for at once.
+// What is asked for at the pace of a block's keys, as an offset in it: the values, unless there are fewer bytes of
+// these or they were read already. Their scales are asked for at once.
 inline std::size_t asked_with_keys(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span,
                                    std::int64_t block) {
   const std::size_t n_bytes = kv_value_bytes_without_scales(cache.v_type, rows.head_dim);

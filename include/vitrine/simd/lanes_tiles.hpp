@@ -4,8 +4,8 @@
 //
 // b is what layout R16 keeps of sixteen rows of weights, a the activations of sixteen tokens. There are eight tile
 // registers. TileUse sets their shapes and sets them back when it ends: a host program may have shapes of its own
-// (what its tiles held is lost, as with any call), and where it has none, the registers are released, since an operating
-// system has more to save while they are in use.
+// (what its tiles held is lost, as with any call), and where it has none, the registers are released, since an
+// operating system has more to save while they are in use.
 // (Intel 64 and IA-32 SDM vol. 2, TDPBSSD; in assembly, because g++'s macros want register numbers as text.)
 #pragma once
 
