@@ -43,10 +43,11 @@ TEST_CASE("real models: with weights decoded to F32 the logits are the reference
   if (!real_model(real.file)) return;
   std::int64_t n = 0;
   double largest = 0;
+  const auto decoded = decoded_model(real.file);
   const auto reference = read_json(data(std::string("real/") + real.fixture));
   for (const auto& prompt : reference["prompts"]) {
     const auto ids = tokens(prompt["input_ids"]);
-    Session session(decoded_model(real.file), {.kv_type = DType::f32});
+    Session session(decoded, {.kv_type = DType::f32});
     session.prefill_logits(ids, [&](std::int64_t position, std::span<const float> logits) {
       const auto at = std::size_t(position), next = at + 1;
       const auto compare = [&](double ours, const nlohmann::json& expected) {

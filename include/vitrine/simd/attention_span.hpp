@@ -203,7 +203,7 @@ constexpr std::int64_t value_stride(std::int64_t head_dim) {
 }
 
 // The keys that are asked for at the pace of a span's values: the next span's, or the next head's first ones; none if
-// there are more bytes of them.
+// there are fewer bytes of them.
 struct NextKeys {
   bool any;
   std::int64_t span;
@@ -213,7 +213,7 @@ struct NextKeys {
       : n_bytes(kv_key_bytes_without_scales(cache.k_type, rows.head_dim)) {
     const bool same_head = here != sink_span && (here + 1) * span_keys <= position_of(rows, rows.n_rows - 1);
     const bool next_head = !same_head && rows.window == 0 && cache.next_k_offset != cache.k_offset;
-    any = (same_head || next_head) && n_bytes <= kv_value_bytes_without_scales(cache.v_type, rows.head_dim);
+    any = (same_head || next_head) && n_bytes >= kv_value_bytes_without_scales(cache.v_type, rows.head_dim);
     span = same_head ? here + 1 : 0;
     offset = same_head ? cache.k_offset : cache.next_k_offset;
   }
