@@ -30,11 +30,11 @@ VITRINE_INLINE void barrier(Shared& shared, int id) {
   auto& own = shared.arrivals[std::size_t(id)];
   const std::uint32_t wanted = own.value() + 1;
   own.set(wanted);
-  std::chrono::nanoseconds slept{0};
+  std::chrono::nanoseconds waited{0};
   for (int other = 0; other < n_threads; ++other)
-    slept += shared.arrivals[std::size_t(other)].wait(
+    waited += shared.arrivals[std::size_t(other)].wait(
         [&](std::uint32_t n) { return std::int32_t(n - wanted) >= 0; });  // it may already be at the next one
-  if (slept.count() > 0) shared.slept.fetch_add(slept.count(), std::memory_order_relaxed);
+  if (waited.count() > 0) shared.waited.fetch_add(waited.count(), std::memory_order_relaxed);
 }
 
 // One thread's part of a region. Shape checks throw on every thread alike, so all leave together and none is left
@@ -142,7 +142,7 @@ VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context
   shared.stopped = false;
   shared.error = nullptr;
   shared.failed = false;
-  shared.slept = 0;
+  shared.waited = 0;
   shared.set = shared.next_set;
 #if defined(_OPENMP) && !defined(VITRINE_STD_THREADS)
 #pragma omp parallel num_threads(n_threads)
@@ -160,7 +160,7 @@ VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context
   parallel_detail::run_guarded(call, context, shared, 0);
   parallel_detail::barrier(shared, 0);
 #endif
-  if (adapts) impl_->size.end(std::chrono::nanoseconds(shared.slept.load()));
+  if (adapts) impl_->size.end(std::chrono::nanoseconds(shared.waited.load()));
   if (shared.error) std::rethrow_exception(std::exchange(shared.error, nullptr));
 }
 

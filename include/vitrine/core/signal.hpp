@@ -1,8 +1,9 @@
 // A number that one thread counts up and others wait for: the barrier and the start of a region are made of these.
 //
-// A waiter spins for some microseconds, the usual wait inside a forward pass, and then sleeps in the kernel (futex on
-// Linux). std::atomic::wait would do but for one thing: libstdc++ yields before it sleeps, which on a busy machine
-// hands the rest of the time slice to another program, at every barrier.
+// A waiter spins for some microseconds, the usual wait inside a forward pass, goes on for about as long as a virtual
+// machine that has lost a processor waits to get it back (sleeping and being woken would take longer), and then sleeps
+// in the kernel (futex on Linux). std::atomic::wait would do but for one thing: libstdc++ yields before it sleeps, which
+// on a busy machine hands the rest of the time slice to another program, at every barrier.
 #pragma once
 
 #include <atomic>
@@ -29,15 +30,21 @@ class alignas(64) Signal {  // a cache line of its own
     if (n_sleeping_.load(std::memory_order_seq_cst) > 0) wake();
   }
 
-  // Returns once enough(value). The result is how long this thread slept, 0 if it only spun.
+  // Returns once enough(value). The result is how long that took, 0 if it was short.
   template <class Enough>
   std::chrono::nanoseconds wait(Enough enough) {
-    constexpr int spins = 2000;
-    for (int i = 0; i < spins; ++i) {
-      if (enough(value())) return {};
-      __builtin_ia32_pause();
-    }
+    const auto spun = [&](int spins) {
+      for (int i = 0; i < spins; ++i) {
+        if (enough(value())) return true;
+        __builtin_ia32_pause();
+      }
+      return false;
+    };
+    if (spun(2000)) return {};
     const auto start = std::chrono::steady_clock::now();
+    const auto waited = [&] { return std::chrono::steady_clock::now() - start; };
+    while (waited() < longest_spin)
+      if (spun(100)) return waited();
     for (;;) {
       // Either this thread sees the new value, or who sets it sees a sleeper: both sides write first and then read.
       n_sleeping_.fetch_add(1, std::memory_order_seq_cst);
@@ -45,11 +52,12 @@ class alignas(64) Signal {  // a cache line of its own
       const bool is_enough = enough(seen);
       if (!is_enough) sleep(seen);
       n_sleeping_.fetch_sub(1, std::memory_order_relaxed);
-      if (is_enough) return std::chrono::steady_clock::now() - start;
+      if (is_enough) return waited();
     }
   }
 
  private:
+  static constexpr std::chrono::microseconds longest_spin{400};
 #if defined(__linux__)
   void sleep(std::uint32_t seen) { ::syscall(SYS_futex, &value_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0); }
   void wake() { ::syscall(SYS_futex, &value_, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0); }

@@ -1,13 +1,16 @@
 // How many threads a team uses while other programs want the processors too.
 //
 // On a crowded machine a barrier waits for a thread that has no processor, and a forward pass has hundreds of barriers:
-// two threads can be slower than one by far. When the threads of a region slept longer than half of the region's time,
-// as many as slept are left out, and come back one by one: after a pause, which doubles each time that this was too
-// early. Results do not depend on the number of threads, so nothing but time does on this.
+// two threads can be slower than one by far. When a team has waited for as long as one of its threads has worked or
+// longer, all waits added up, as many threads as have done nothing else are left out. They come back one by one: after a
+// pause, which doubles each time that this was too early. It is judged over many regions at a time, since a virtual
+// machine loses a processor now and then for longer than a region takes. Results do not depend on the number of threads,
+// so nothing but time does on this.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 #include "vitrine/core/config.hpp"
 
@@ -24,27 +27,35 @@ class TeamSize {
     if (now_ < most_ && start_ >= retry_) {
       ++now_;
       retry_ = start_ + pause_;
+      waited_ = elapsed_ = {};
     }
     return now_;
   }
 
-  void end(std::chrono::nanoseconds slept, Clock::time_point end = Clock::now()) {
-    const double idle = (std::min)(double(now_), double(slept.count()) / double((end - start_).count() + 1));
-    if (idle > 0.5 && now_ > 1) {
-      now_ = (std::max)(1, now_ - (std::max)(1, int(idle)));
+  // `waited`: all threads together, at the barriers of the region.
+  void end(std::chrono::nanoseconds waited, Clock::time_point end = Clock::now()) {
+    waited_ += waited;
+    elapsed_ += end - start_;
+    if (elapsed_ < judged_over) return;
+    const auto n_idle = int((std::min)(std::int64_t(now_ - 1), std::int64_t(waited_ / elapsed_)));
+    waited_ = elapsed_ = {};
+    if (n_idle > 0) {
+      now_ -= n_idle;
       retry_ = end + pause_;
       pause_ = (std::min)(2 * pause_, longest_pause);
-    } else if (now_ == most_ && end >= retry_) {
+    } else if (now_ == most_) {
       pause_ = shortest_pause;
     }
   }
 
  private:
-  static constexpr Clock::duration shortest_pause = std::chrono::milliseconds(20);
-  static constexpr Clock::duration longest_pause = std::chrono::seconds(1);
+  static constexpr Clock::duration judged_over = std::chrono::milliseconds(25);
+  static constexpr Clock::duration shortest_pause = std::chrono::milliseconds(100);
+  static constexpr Clock::duration longest_pause = std::chrono::seconds(2);
   int most_, now_;
   Clock::time_point start_, retry_;
   Clock::duration pause_ = shortest_pause;
+  std::chrono::nanoseconds waited_{0}, elapsed_{0};  // of the regions since it was last judged
 };
 
 VITRINE_NAMESPACE_END
