@@ -70,7 +70,7 @@ struct Shared {
   std::atomic<bool> failed{false};  // whose exception is kept: the first one's
   std::exception_ptr error;
   std::atomic<std::int64_t> waited{0};  // nanoseconds, all threads together, at the barriers of this region
-  bool stopped = false;                // written by thread 0 before a barrier, read by all after it
+  bool stopped = false;                 // written by thread 0 before a barrier, read by all after it
 };
 
 struct Alone {

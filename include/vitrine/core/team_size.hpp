@@ -1,11 +1,10 @@
 // How many threads a team uses while other programs want the processors too.
 //
 // On a crowded machine a barrier waits for a thread that has no processor, and a forward pass has hundreds of barriers:
-// two threads can be slower than one by far. When a team has waited for as long as one of its threads has worked or
-// longer, all waits added up, as many threads as have done nothing else are left out. They come back one by one: after a
-// pause, which doubles each time that this was too early. It is judged over many regions at a time, since a virtual
-// machine loses a processor now and then for longer than a region takes. Results do not depend on the number of threads,
-// so nothing but time does on this.
+// two threads can be slower than one by far. When a team has waited for as long as one of its threads could work, all
+// waits added up, the threads that this amounts to are left out. They come back one by one, after a pause which doubles
+// each time that this was too early. It is judged over many regions at a time: a virtual machine loses a processor now
+// and then for longer than a region takes. Results do not depend on the number of threads, so nothing but time does.
 #pragma once
 
 #include <algorithm>
