@@ -1,8 +1,8 @@
 // Asks the system to back large memory with large pages, where it does so on request only.
 //
 // Weights and caches are read in long strides; with 4 KB pages every other piece of a KV cache costs a walk through the
-// page tables, and in a virtual machine through two sets of them. Measured with SmolLM2-135M at 3,000 tokens of
-// context: 12 to 17 % more tokens per second, 5 % with an empty cache. Only advice: nothing depends on its being taken.
+// page tables, and in a virtual machine through two sets of them; bench/README.md, "Decode", says what that costs. Only
+// advice: nothing depends on its being taken.
 #pragma once
 
 #include <cstddef>
