@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -38,16 +37,10 @@ static constexpr std::size_t n_top = 20;
 struct Position {
   std::vector<float> logits;
   std::vector<Token> top;  // ids of the n_top largest logits, descending
-  double log_sum_exp = 0;
+  double log_sum_exp;
 
-  explicit Position(std::span<const float> row) : logits(row.begin(), row.end()), top(row.size()) {
-    std::iota(top.begin(), top.end(), Token(0));
-    const auto end = top.begin() + std::ptrdiff_t(std::min(n_top, row.size()));
-    std::partial_sort(top.begin(), end, top.end(),
-                      [&](Token a, Token b) { return row[std::size_t(a)] > row[std::size_t(b)]; });
-    top.erase(end, top.end());
-    log_sum_exp = example::log_sum_exp(row);
-  }
+  explicit Position(std::span<const float> row)
+      : logits(row.begin(), row.end()), top(example::largest(row, n_top)), log_sum_exp(example::log_sum_exp(row)) {}
 };
 
 struct Candidate {

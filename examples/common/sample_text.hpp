@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <numeric>
 #include <span>
 #include <sstream>
 #include <string>
@@ -55,6 +56,19 @@ inline std::vector<Token> text_tokens(const Arguments& args, const vitrine::Mode
 
 inline std::size_t top_of(std::span<const float> logits) {
   return std::size_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+// The n tokens with the largest logits, or all, the largest first; of equal ones the lowest first.
+inline std::vector<Token> largest(std::span<const float> logits, std::size_t n) {
+  std::vector<Token> tokens(logits.size());
+  std::iota(tokens.begin(), tokens.end(), Token(0));
+  const auto end = tokens.begin() + std::ptrdiff_t(std::min(n, tokens.size()));
+  std::partial_sort(tokens.begin(), end, tokens.end(), [&](Token a, Token b) {
+    const float of_a = logits[std::size_t(a)], of_b = logits[std::size_t(b)];
+    return of_a > of_b || (of_a == of_b && a < b);
+  });
+  tokens.erase(end, tokens.end());
+  return tokens;
 }
 
 inline double log_sum_exp(std::span<const float> logits) {
