@@ -12,6 +12,7 @@
 
 #include "common/model.hpp"
 #include "common/table.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/engine/engine.hpp"
 #include "vitrine/engine/timings.hpp"
 
@@ -97,7 +98,8 @@ static void show(const example::Arguments& args) {
   std::vector<Measured> growing;
   for (const auto n : counts) growing.push_back(measure(model, args, requests(*model, n, n_prompt, {n_new}), n, false));
   // Every fourth answer is long, the others are short.
-  const std::vector<std::int64_t> lengths = {n_new, (n_new + 7) / 8, (n_new + 3) / 4, (n_new + 7) / 8};
+  const std::vector<std::int64_t> lengths = {n_new, vitrine::divide_up(n_new, 8), vitrine::divide_up(n_new, 4),
+                                             vitrine::divide_up(n_new, 8)};
   const auto unequal = requests(*model, 4 * together, n_prompt, lengths);
   const auto waiting = measure(model, args, unequal, together, true);
   const auto flowing = measure(model, args, unequal, together, false);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/allocation_counts.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/core/tensor.hpp"
 #include "vitrine/model/gguf.hpp"
 
@@ -144,13 +145,13 @@ class GgufWriter {
     out.raw("GGUF").number(version).number(std::uint64_t(tensors_.size())).number(std::uint64_t(metadata_.size()));
     for (const auto& [key, bytes] : metadata_) out.text(key).raw(bytes);
     for (const auto& tensor : tensors_) {
-      data.data.resize((data.data.size() + alignment - 1) / alignment * alignment);
+      data.data.resize(vitrine::round_up(data.data.size(), alignment));
       out.text(tensor.name).number(std::uint32_t(tensor.dims.size()));
       for (const auto dim : tensor.dims) out.number(dim);
       out.number(tensor.type).number(std::uint64_t(data.data.size()));
       data.raw(tensor.bytes);
     }
-    out.data.resize((out.data.size() + alignment - 1) / alignment * alignment);
+    out.data.resize(vitrine::round_up(out.data.size(), alignment));
     return out.data + data.data;
   }
 

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "support/allocation_counts.hpp"
+#include "vitrine/core/rounding.hpp"
 
 namespace support {
 
@@ -15,7 +16,7 @@ inline void* counted_allocation(std::size_t size, std::size_t alignment = 1) {
   n_bytes_wanted += std::int64_t(size);
   if (allocations_until_refused >= 0 && allocations_until_refused-- == 0) throw std::bad_alloc();
   void* memory = alignment > alignof(std::max_align_t)
-                     ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+                     ? std::aligned_alloc(alignment, vitrine::round_up(size, alignment))
                      : std::malloc(size ? size : 1);
   if (!memory) throw std::bad_alloc();
   return memory;

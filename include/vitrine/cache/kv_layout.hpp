@@ -12,6 +12,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/ops/kv_view.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -26,7 +27,7 @@ struct KvLayout {
   std::size_t k_bytes() const { return std::size_t(n_kv_head) * kv_key_bytes(types.k, head_dim); }
   std::size_t v_bytes() const { return std::size_t(n_kv_head) * kv_value_bytes(types.v, head_dim); }
   std::size_t block_bytes() const { return std::size_t(n_layer) * (k_bytes() + v_bytes()); }
-  static std::int64_t blocks_for(std::int64_t n_tokens) { return (n_tokens + kv_block_tokens - 1) / kv_block_tokens; }
+  static std::int64_t blocks_for(std::int64_t n_tokens) { return divide_up(n_tokens, kv_block_tokens); }
 
   // What attention reads for one layer, given the table of blocks.
   KvView view(std::int64_t layer, std::byte* const* blocks) const {

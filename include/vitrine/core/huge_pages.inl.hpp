@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "vitrine/core/huge_pages.hpp"
+#include "vitrine/core/rounding.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -14,7 +15,7 @@ VITRINE_INLINE void advise_huge_pages([[maybe_unused]] void* data, [[maybe_unuse
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   constexpr std::uintptr_t page = huge_page_bytes;
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  const std::uintptr_t first = (begin + page - 1) / page * page, last = (begin + n_bytes) / page * page;
+  const std::uintptr_t first = round_up(begin, page), last = (begin + n_bytes) / page * page;
   if (first < last) static_cast<void>(::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE));
 #endif
 }

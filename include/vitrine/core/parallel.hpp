@@ -24,6 +24,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/core/signal.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -172,7 +173,7 @@ class Worker {
   friend void parallel_detail::run_guarded(void (*)(void*, Worker&), void*, parallel_detail::Shared&, int);
 
   Range share(std::int64_t n, std::int64_t grain, int id) const {
-    const std::int64_t units = (n + grain - 1) / grain;
+    const std::int64_t units = divide_up(n, grain);
     const std::int64_t begin = units * id / shared_.n_threads * grain;
     const std::int64_t end = units * (id + 1) / shared_.n_threads * grain;
     return {begin < n ? begin : n, end < n ? end : n};

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "vitrine/core/config.hpp"
+#include "vitrine/core/rounding.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -27,7 +28,7 @@ inline LatencySummary summarise(std::span<const double> seconds) {
   if (seconds.empty()) return result;
   std::vector<double> sorted(seconds.begin(), seconds.end());
   std::sort(sorted.begin(), sorted.end());
-  const auto percentile = [&](std::size_t p) { return sorted[(sorted.size() * p + 99) / 100 - 1]; };
+  const auto percentile = [&](std::size_t p) { return sorted[divide_up(sorted.size() * p, 100) - 1]; };
   result.count = std::int64_t(sorted.size());
   for (const double value : sorted) result.sum += value;
   result.mean = result.sum / double(sorted.size());
@@ -52,7 +53,7 @@ class LatencyHistogram {
   // Percentiles are upper limits of buckets, hence up to 5 % too large.
   LatencySummary summary() const {
     const auto percentile = [&](std::int64_t p) {
-      std::int64_t left = (count_ * p + 99) / 100;
+      std::int64_t left = divide_up(count_ * p, 100);
       for (std::size_t i = 0; i < n_buckets; ++i)
         if ((left -= counts_[i]) <= 0) return (std::min)(upper_limits()[i], largest_);
       return largest_;

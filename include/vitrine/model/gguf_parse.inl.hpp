@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/model/byte_reader.hpp"
 #include "vitrine/model/gguf.hpp"
 
@@ -168,7 +169,7 @@ VITRINE_INLINE GgufTensor read_tensor_info(ByteReader& reader, std::uint32_t ali
 // apart from each other. `tensors` are those of one file.
 VITRINE_INLINE void place_tensors(const ByteReader& reader, std::uint32_t alignment, std::uint64_t file_size,
                                   std::span<GgufTensor> tensors) {
-  const std::uint64_t data_start = (reader.offset() + alignment - 1) / alignment * alignment;
+  const std::uint64_t data_start = round_up(reader.offset(), alignment);
   for (auto& tensor : tensors) {
     const std::uint64_t data_size = data_start < file_size ? file_size - data_start : 0;
     if (tensor.offset > data_size || tensor.n_bytes > data_size - tensor.offset)

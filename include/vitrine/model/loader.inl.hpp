@@ -9,6 +9,7 @@
 #include "vitrine/core/error.hpp"
 #include "vitrine/core/hash.hpp"
 #include "vitrine/core/parallel.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/core/version.hpp"
 #include "vitrine/model/architecture.hpp"
 #include "vitrine/model/loader.hpp"
@@ -169,8 +170,7 @@ class Loader {
 
   // What a matrix takes of the memory of all, which lie side by side in the order of the plan.
   static std::size_t room(const SourceTensor& source) {
-    const auto bytes = PackedMatrix::bytes_of(*source.type, source.shape[0], source.shape[1]);
-    return (bytes + tensor_alignment - 1) / tensor_alignment * tensor_alignment;
+    return round_up(PackedMatrix::bytes_of(*source.type, source.shape[0], source.shape[1]), tensor_alignment);
   }
 
   void take_memory(const std::vector<PlannedTensor>& plan, ModelWeights& weights) {

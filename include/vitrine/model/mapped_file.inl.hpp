@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/model/mapped_file.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -112,7 +113,7 @@ VITRINE_INLINE void MappedFile::drop(std::uint64_t offset, std::uint64_t n_bytes
   if (descriptor_ < 0 || offset > size_ || n_bytes > size_ - offset) return;
   const auto page = std::uint64_t(::sysconf(_SC_PAGESIZE));
   const std::uint64_t end = offset + n_bytes;
-  const std::uint64_t first = (offset + page - 1) / page * page, last = end == size_ ? end : end / page * page;
+  const std::uint64_t first = round_up(offset, page), last = end == size_ ? end : end / page * page;
   if (first < last) ::madvise(const_cast<std::byte*>(data_) + first, std::size_t(last - first), MADV_DONTNEED);
 }
 

@@ -14,6 +14,7 @@
 
 #include "vitrine/core/error.hpp"
 #include "vitrine/core/hash.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/model/byte_reader.hpp"
 #include "vitrine/model/mapped_file.hpp"
 #include "vitrine/model/weight_image.hpp"
@@ -25,8 +26,7 @@ namespace weight_image_detail {
 inline constexpr std::uint64_t page = 4096, piece = 4 << 20;
 inline constexpr std::string_view magic = "VITRIMG1";
 
-inline std::uint64_t round_up(std::uint64_t n, std::uint64_t unit) { return (n + unit - 1) / unit * unit; }
-inline std::uint64_t n_pieces(std::uint64_t n_bytes) { return round_up(n_bytes, piece) / piece; }
+inline std::uint64_t n_pieces(std::uint64_t n_bytes) { return divide_up(n_bytes, piece); }
 inline std::uint64_t header_bytes(std::uint64_t n_bytes) { return magic.size() + 8 * (3 + n_pieces(n_bytes)); }
 
 // The sums of all pieces of the weights; bytes(at, n, use) calls use(data, n) for what lies there, in order.

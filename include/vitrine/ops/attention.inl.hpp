@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/ops/attention.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -9,8 +10,6 @@ VITRINE_NAMESPACE_BEGIN
 namespace attention_op {
 
 inline constexpr std::int64_t max_split_tokens = 8;  // more tokens than this make enough tiles of their own
-
-inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 inline AttentionCache cache_of(const KvView& cache, std::int64_t kv_head) {
   const std::size_t k_offset = cache.k_offset + std::size_t(kv_head) * cache.k_head_bytes();
@@ -33,7 +32,7 @@ struct Tiles {
 VITRINE_INLINE void AttentionScratch::reserve(const AttentionShape& shape, std::int64_t max_tokens,
                                               std::int64_t max_context, int n_threads) {
   using namespace attention_op;
-  const std::int64_t thread_floats = divide_up(attention_scratch_floats(shape.head_dim), 16) * 16;
+  const std::int64_t thread_floats = round_up(attention_scratch_floats(shape.head_dim), 16);
   if (thread_floats > thread_floats_ || n_threads > n_threads_) {
     thread_floats_ = (std::max)(thread_floats_, thread_floats);
     n_threads_ = (std::max)(n_threads_, n_threads);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "vitrine/core/exact_math.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/core/trace.hpp"
 #include "vitrine/ops/elementwise.hpp"
 
@@ -18,7 +19,7 @@ void for_pieces(Worker& worker, std::int64_t n_rows, std::int64_t width, std::in
   const std::int64_t n_threads = worker.n_threads();
   const std::int64_t n_pieces = n_rows >= 2 * n_threads || width < least ? 1 : n_threads;
   const std::int64_t piece = (width / grain + n_pieces) / n_pieces * grain;
-  const std::int64_t chunk = n_pieces > 1 ? 1 : (n_rows + 4 * n_threads - 1) / (4 * n_threads);
+  const std::int64_t chunk = n_pieces > 1 ? 1 : divide_up(n_rows, 4 * n_threads);
   worker.for_chunks(n_rows * n_pieces, chunk < 1 ? 1 : chunk, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t begin = i % n_pieces * piece;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/ops/linear.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -70,7 +71,7 @@ VITRINE_INLINE void LinearInput::reserve(std::int64_t max_tokens, std::int64_t m
   check(max_tokens > 0 && max_cols > 0, ErrorKind::bad_argument, "linear input: expected room for at least 1 x 1, got ",
         max_tokens, " x ", max_cols);
   const std::size_t tokens = std::size_t(max_tokens);
-  const std::size_t tiles = max_tokens < matrix_tokens ? 0 : (tokens + matrix_tokens - 1) / matrix_tokens;
+  const std::size_t tiles = max_tokens < matrix_tokens ? 0 : divide_up(tokens, matrix_tokens);
   room_32_ = AlignedBytes(std::size_t(max_cols / 32) * (std::max)(tokens * sizeof(XBlock32), tiles * sizeof(XTile32)));
   room_256_ =
       AlignedBytes(std::size_t(max_cols / 256) * (std::max)(tokens * sizeof(XBlock256), tiles * sizeof(XTile256)));
@@ -164,7 +165,7 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
   job.bias = options.bias;
   job.add = options.add;
   const auto& maxima = options.block_max;
-  const std::int64_t n_maxima = (w.n_rows() + SamplingKernels::block - 1) / SamplingKernels::block;
+  const std::int64_t n_maxima = divide_up(w.n_rows(), SamplingKernels::block);
   check(!maxima.data() || (maxima.size(0) == x.n_tokens() && maxima.size(1) == n_maxima), ErrorKind::bad_argument,
         "linear layer: expected maxima [", x.n_tokens(), ", ", n_maxima, "], got [", maxima.size(0), ", ",
         maxima.size(1), "]");

@@ -15,6 +15,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/core/tensor.hpp"
 #include "vitrine/ops/elementwise.hpp"
 #include "vitrine/simd/kernel_table.hpp"
@@ -26,7 +27,7 @@ class TopLogits;  // ops/top_logits.hpp
 class Logits : public std::span<const float> {
  public:
   static constexpr std::int64_t block = SamplingKernels::block;
-  static constexpr std::int64_t n_blocks(std::int64_t n_vocab) { return (n_vocab + block - 1) / block; }
+  static constexpr std::int64_t n_blocks(std::int64_t n_vocab) { return divide_up(n_vocab, block); }
 
   Logits() = default;
   // Any other row: without maxima.

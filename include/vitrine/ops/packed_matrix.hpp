@@ -15,6 +15,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/dtype.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/core/tensor.hpp"
 #include "vitrine/simd/r16.hpp"
 
@@ -69,7 +70,7 @@ class PackedMatrix {
   bool in_planes() const { return layout_ == PackedLayout::planes; }
   std::int64_t n_rows() const { return n_rows_; }
   std::int64_t n_cols() const { return n_cols_; }
-  std::int64_t n_panels() const { return (n_rows_ + panel_rows - 1) / panel_rows; }
+  std::int64_t n_panels() const { return divide_up(n_rows_, panel_rows); }
   std::int64_t n_blocks() const { return n_cols_ / block_len(); }                                    // per row
   std::size_t row_bytes() const { return std::size_t(n_blocks()) * dtype_info(type_).block_bytes; }  // in the file
   std::size_t panel_bytes() const { return r16::panel_bytes(type_, n_blocks()); }
@@ -81,7 +82,7 @@ class PackedMatrix {
   const std::byte* panel(std::int64_t index) const { return data_ + std::size_t(index) * panel_stride(); }
   // A panel's low plane; null and 0 of a matrix that lies whole.
   std::size_t low_stride() const {
-    return in_planes() ? std::size_t((n_blocks() + 1) / 2) * r16::q8_0_low_pair_bytes : 0;
+    return in_planes() ? std::size_t(divide_up(n_blocks(), 2)) * r16::q8_0_low_pair_bytes : 0;
   }
   const std::byte* low_panel(std::int64_t index) const {
     return in_planes() ? panel(n_panels()) + std::size_t(index) * low_stride() : nullptr;

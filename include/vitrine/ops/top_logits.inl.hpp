@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "vitrine/core/error.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/ops/top_logits.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -26,7 +27,7 @@ VITRINE_INLINE bool bound_input(const XBlock32* x, std::int64_t n_blocks, XBlock
     }
     const std::int64_t magnitude = 2 * positive - sum, slack = magnitude * n_blocks / 32768 + 1;
     out[b] = x[b];
-    out[b].minus_sum = std::int32_t((7 * positive + slack + 7) / 8 - 16 * sum);
+    out[b].minus_sum = std::int32_t(divide_up(7 * positive + slack, 8) - 16 * sum);
     scales += double(x[b].scale);
   }
   return scales <= 1e24;  // times 65504, the largest of d, and 2^20, more than |i|: far from overflow. False for NaN
@@ -34,7 +35,7 @@ VITRINE_INLINE bool bound_input(const XBlock32* x, std::int64_t n_blocks, XBlock
 
 VITRINE_INLINE TopLogits::TopLogits(const PackedMatrix& head) {
   check(head.in_planes(), ErrorKind::bad_argument, "top logits: expected a head in planes");
-  const auto n_blocks = std::size_t((head.n_panels() + block_panels - 1) / block_panels);
+  const auto n_blocks = std::size_t(divide_up(head.n_panels(), block_panels));
   input_.resize(std::size_t(head.n_blocks()));
   bounds_.resize(n_blocks * std::size_t(block_panels), -std::numeric_limits<float>::infinity());
   block_bounds_.resize(n_blocks);

@@ -11,6 +11,7 @@
 #include "vitrine/core/error.hpp"
 #include "vitrine/core/exact_math.hpp"
 #include "vitrine/core/float16.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/sample/candidates.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -29,7 +30,7 @@ inline std::uint32_t descending_key(float value) {
 
 VITRINE_INLINE Candidates::Candidates(std::int64_t n_vocab, const KernelTable& table) : kernels_(&table) {
   check(n_vocab >= 1 && n_vocab < (1 << 28), ErrorKind::bad_argument, "n_vocab: expected 1 to 2^28 - 1, got ", n_vocab);
-  const auto n = std::size_t(n_vocab), n_blocks = (n + std::size_t(block) - 1) / std::size_t(block);
+  const auto n = std::size_t(n_vocab), n_blocks = divide_up(n, std::size_t(block));
   edited_.resize(n);
   changed_blocks_.resize(n_blocks);
   own_block_max_.resize(n_blocks);

@@ -10,6 +10,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/dtype.hpp"
+#include "vitrine/core/rounding.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -41,9 +42,7 @@ inline constexpr std::int64_t sink_span = -1;
 
 inline constexpr std::int64_t attention_max_rows = 96;
 
-VITRINE_FORCE_INLINE constexpr std::int64_t attention_padded(std::int64_t head_dim) {
-  return (head_dim + 15) / 16 * 16;
-}
+VITRINE_FORCE_INLINE constexpr std::int64_t attention_padded(std::int64_t head_dim) { return round_up(head_dim, 16); }
 // Floats of one row's result of one span: the mix [attention_padded(head_dim)], the maximum, the sum, padding.
 VITRINE_FORCE_INLINE constexpr std::int64_t attention_partial_floats(std::int64_t head_dim) {
   return attention_padded(head_dim) + 16;

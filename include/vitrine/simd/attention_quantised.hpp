@@ -8,6 +8,7 @@
 // attention_tiles.hpp: R rows against P panels, so that a panel that is loaded is used R times.
 #pragma once
 
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/simd/attention_tiles.hpp"
 #include "vitrine/simd/kv_format.hpp"
 #include "vitrine/simd/quantise.hpp"
@@ -36,7 +37,7 @@ struct IntegerQueries {
   std::int32_t* starts;          // per group of rows [n_groups][rows of the group]: the offset taken back
 
   IntegerQueries(float* memory, DType type, std::int64_t head_dim)
-      : bytes((head_dim + 7) / 8 * 8), n_groups(kv_n_groups(type, head_dim)) {
+      : bytes(round_up(head_dim, 8)), n_groups(kv_n_groups(type, head_dim)) {
     q = reinterpret_cast<std::int8_t*>(memory);
     factors = memory + attention_max_rows * bytes / 4;
     starts = reinterpret_cast<std::int32_t*>(factors + attention_max_rows);

@@ -10,6 +10,7 @@
 // own guesses end with each head's piece of a block, and memory answers later than a block takes to be worked on.
 #pragma once
 
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/simd/attention_kernels.hpp"
 #include "vitrine/simd/attention_quantised.hpp"
 #include "vitrine/simd/attention_tiles.hpp"
@@ -128,7 +129,7 @@ inline void score_span(const AttentionRows& rows, const AttentionCache& cache, s
   const std::int64_t head_dim = rows.head_dim;
   for (std::int64_t block = some.begin / block_keys; block * block_keys < some.end; ++block) {
     const std::int64_t first = most(some.begin - block * block_keys, 0) / panel_keys;
-    const std::int64_t end = (least(some.end - block * block_keys, block_keys) + panel_keys - 1) / panel_keys;
+    const std::int64_t end = divide_up(least(some.end - block * block_keys, block_keys), panel_keys);
     const auto* ahead = at<Element>(cache, span, block, asked_with_keys(rows, cache, span, block));
     const std::int64_t skipped = first * panel_keys * head_dim;
     score_panels<Element>(at<Element>(cache, span, block, cache.k_offset) + skipped, ahead + skipped, end - first,
@@ -146,7 +147,7 @@ inline void score_span_integer(const AttentionRows& rows, const AttentionCache& 
   const std::size_t to_scales = kv_key_bytes_without_scales(KeyType::type, head_dim);
   for (std::int64_t block = some.begin / block_keys; block * block_keys < some.end; ++block) {
     const std::int64_t first = most(some.begin - block * block_keys, 0) / panel_keys;
-    const std::int64_t end = (least(some.end - block * block_keys, block_keys) + panel_keys - 1) / panel_keys;
+    const std::int64_t end = divide_up(least(some.end - block * block_keys, block_keys), panel_keys);
     const auto* k = at<ElementInt8>(cache, span, block, cache.k_offset);
     const auto* ahead = at<ElementInt8>(cache, span, block, asked_with_keys(rows, cache, span, block));
     const std::int64_t skipped = 64 * n_rows * first;

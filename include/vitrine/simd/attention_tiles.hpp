@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "vitrine/core/dtype.hpp"
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/simd/lanes_bytes.hpp"
 #include "vitrine/simd/unroll.hpp"
 
@@ -146,7 +147,7 @@ template <class Element, int n>
 VITRINE_FORCE_INLINE void ask_for(const typename Element::Type* ahead) {
   constexpr int bytes = n * int(sizeof(typename Element::Type));
   if constexpr (Element::streams) {
-    unroll<(bytes + 63) / 64>([&](auto line) __attribute__((always_inline)) {
+    unroll<divide_up(bytes, 64)>([&](auto line) __attribute__((always_inline)) {
       prefetch_far(reinterpret_cast<const char*>(ahead) + 64 * line);
     });
   }

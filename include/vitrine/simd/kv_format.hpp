@@ -20,6 +20,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/dtype.hpp"
+#include "vitrine/core/rounding.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -30,15 +31,15 @@ VITRINE_FORCE_INLINE constexpr bool is_quantised_kv(DType type) { return type ==
 
 // Scales of one token and head.
 VITRINE_FORCE_INLINE constexpr std::int64_t kv_n_groups(DType type, std::int64_t head_dim) {
-  return type == DType::int8 ? 1 : type == DType::int4 ? (head_dim + kv_int4_group - 1) / kv_int4_group : 0;
+  return type == DType::int8 ? 1 : type == DType::int4 ? divide_up(head_dim, kv_int4_group) : 0;
 }
 // Rows of 64 bytes in a panel of 16 quantised keys: four values of each key, or eight.
 VITRINE_FORCE_INLINE constexpr std::int64_t kv_key_rows(DType type, std::int64_t head_dim) {
-  return type == DType::int8 ? (head_dim + 3) / 4 : (head_dim + 7) / 8;
+  return type == DType::int8 ? divide_up(head_dim, 4) : divide_up(head_dim, 8);
 }
 // Bytes from one token's V to the next's.
 VITRINE_FORCE_INLINE constexpr std::int64_t kv_value_stride(DType type, std::int64_t head_dim) {
-  if (type == DType::int8) return (head_dim + 15) / 16 * 16;
+  if (type == DType::int8) return round_up(head_dim, 16);
   if (type == DType::int4) return kv_n_groups(type, head_dim) * (kv_int4_group / 2);
   return head_dim * std::int64_t(dtype_info(type).block_bytes);
 }

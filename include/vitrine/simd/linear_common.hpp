@@ -7,6 +7,7 @@
 // blocks in ascending k, and the bits are the same.
 #pragma once
 
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/simd/linear_formats.hpp"
 #include "vitrine/simd/linear_kernels.hpp"
 #include "vitrine/simd/sampling_kernels.hpp"
@@ -155,7 +156,7 @@ VITRINE_FORCE_INLINE PanelStart panel_start(const LinearJob& job, std::int64_t p
 template <std::size_t n_bytes>
 VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p, const std::uint8_t* end) {
   if (end - p <= far_bytes) return;
-  unroll<int((n_bytes + 63) / 64)>([&](auto i) __attribute__((always_inline)) {
+  unroll<int(divide_up(n_bytes, 64))>([&](auto i) __attribute__((always_inline)) {
     prefetch_far(p + far_bytes + 64 * decltype(i)::value);
     prefetch(p + near_bytes + 64 * decltype(i)::value);
   });
@@ -176,7 +177,7 @@ VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel)
   alignas(64) typename Family::Unpacked unpacked[P][most_blocks];
   alignas(64) float acc[token_block * width];  // [token][P][16 rows], or those of one tile alone
   const std::int64_t n_blocks = job.n_cols / Family::block_len;
-  const std::int64_t n_stretches = (n_blocks + most_blocks - 1) / most_blocks;
+  const std::int64_t n_stretches = divide_up(n_blocks, most_blocks);
   for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
     const std::int64_t n_tokens = job.n_tokens - token_0 < token_block ? job.n_tokens - token_0 : token_block;
     for (std::int64_t at = 0; at < n_stretches; ++at) {

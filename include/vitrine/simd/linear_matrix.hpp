@@ -9,6 +9,7 @@
 // block runs while the sums of this one are scaled and added; those of sixteen tokens stay in registers.
 #pragma once
 
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/simd/lanes_tiles.hpp"
 #include "vitrine/simd/linear_common.hpp"
 #include "vitrine/simd/quantise.hpp"
@@ -173,7 +174,7 @@ VITRINE_FORCE_INLINE void sweep_matrix(const LinearJob& job, std::int64_t panel)
   alignas(64) typename Family::Unpacked unpacked[P][most_blocks];
   alignas(64) float acc[token_block / matrix_tokens][P][sums_of_tile];  // [tile][P][16 tokens][16 rows]
   const std::int64_t n_blocks = job.n_cols / Family::block_len;
-  const std::int64_t n_stretches = (n_blocks + most_blocks - 1) / most_blocks;
+  const std::int64_t n_stretches = divide_up(n_blocks, most_blocks);
   const auto* x = Family::input(job);  // [tile][n_blocks]
   for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
     const std::int64_t n_tokens = job.n_tokens - token_0 < token_block ? job.n_tokens - token_0 : token_block;

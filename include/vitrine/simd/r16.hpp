@@ -40,6 +40,7 @@
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/dtype.hpp"
+#include "vitrine/core/rounding.hpp"
 
 VITRINE_NAMESPACE_BEGIN
 
@@ -88,7 +89,7 @@ VITRINE_FORCE_INLINE constexpr Unit unit(DType type) {
 // Bytes from one panel to the next, for n_blocks blocks a row (n_blocks = n_cols for float types): whole cache lines.
 VITRINE_FORCE_INLINE constexpr std::size_t panel_bytes(DType type, std::int64_t n_blocks) {
   const Unit u = unit(type);
-  return (std::size_t((n_blocks + u.blocks - 1) / u.blocks) * u.bytes + 63) / 64 * 64;
+  return round_up(std::size_t(divide_up(n_blocks, u.blocks)) * u.bytes, 64);
 }
 
 }  // namespace r16

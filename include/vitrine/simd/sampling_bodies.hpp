@@ -1,6 +1,7 @@
 // Bodies of sampling_kernels.hpp, written over the lanes.
 #pragma once
 
+#include "vitrine/core/rounding.hpp"
 #include "vitrine/simd/lanes.hpp"
 #include "vitrine/simd/sampling_kernels.hpp"
 #include "vitrine/simd/vmath.hpp"
@@ -29,7 +30,7 @@ inline SamplingKernels::Facts scan(const float* x, std::int64_t n, float* block_
     block_max[begin / SamplingKernels::block] = hmax(largest_here);
     largest = max(largest_here, largest);
   }
-  const std::int64_t counted = (n + 15) / 16 * 16;
+  const std::int64_t counted = round_up(n, 16);
   float numbers[16], admissible[16];  // each below 2^24, hence exact
   store(numbers, n_number);
   store(admissible, n_admissible);
