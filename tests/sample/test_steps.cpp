@@ -224,7 +224,14 @@ TEST_CASE("biases, bans, forced tokens and a minimum hold in greedy decoding, to
   CHECK(choice({.forced_tokens = {{0, 2}, {2, 1}}}, {1, 1}, 2) == 2);
   CHECK(choice({.forced_tokens = {{0, 2}, {2, 1}}}, {1, 1, 2}, 2) == 0);
   CHECK(choice({.forced_tokens = {{0, 2}, {2, 1}}}, {1, 1, 2, 0}, 2) == 1);
-  CHECK(choice({.suppress_tokens = {2}, .forced_tokens = {{0, 2}}}) == 2);
+  // As in generate() of Hugging Face, forcing comes behind biases, bad words and the minimum, and overrules them.
+  CHECK(choice({.bad_words = {{2}}, .forced_tokens = {{0, 2}}}) == 2);
+  CHECK(choice({.logit_bias = {{2, -inf}}, .forced_tokens = {{0, 2}}}) == 2);
+  CHECK(choice({.forced_tokens = {{1, 2}}, .min_new_tokens = 5, .end_tokens = {2}}, {1, 1, 1}, 2) == 2);
+  CHECK(Sampler({.forced_tokens = {{0, 2}}, .min_new_tokens = 5, .end_tokens = {2}}, 3)
+            .explain(std::vector<float>{3, 2, 1}, {}, 0, 3)
+            .stages.back()
+            .step == "forced(1 token, over any ban)");
   CHECK(choice({.min_new_tokens = 2, .end_tokens = {0}}, {1, 1, 1}, 2) == 1);
   CHECK(choice({.min_new_tokens = 2, .end_tokens = {0}}, {1, 1, 1, 1}, 2) == 0);
   CHECK(choice({.ignore_end = true, .end_tokens = {0}}, {1, 1, 1, 1}, 2) == 1);
@@ -273,6 +280,8 @@ TEST_CASE("ids and numbers of the steps that are out of range are named") {
   refused({.ignore_end = true, .end_tokens = {-1}}, "end_tokens[0]");
   refused({.forced_tokens = {{0, 1}, {4, 2}}, .ignore_end = true, .end_tokens = {3, 2}},
           "forced: expected no end token, since ignore_end bans them, got token 2 for index 4");
+  refused({.suppress_tokens = {3, 2}, .forced_tokens = {{0, 1}, {4, 2}}},
+          "forced: expected no token of suppress_tokens, got token 2 for index 4");
   refused({.no_repeat_ngram_size = -2}, "no_repeat_ngram_size");
   refused({.dry_multiplier = 1, .dry_breakers = {4}}, "dry_breakers[0]");
   refused({.dry_multiplier = 1, .dry_breakers = {2, 1}}, "dry_breakers: expected ascending");

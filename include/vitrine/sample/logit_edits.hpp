@@ -8,7 +8,8 @@
 //   BannedTokens       bans tokens, and the last token of a sequence whose others have just come
 //   MinTokens          bans the end tokens until so many tokens are generated
 //   NoEndTokens        bans them throughout
-//   ForcedTokens       bans all but the one that was asked for at this place
+//   ForcedTokens       bans all but the one that was asked for at this place, which comes even if a step before this
+//                      one has banned it
 // DRY, the longest of them, is in sample/dry.hpp.
 #pragma once
 

@@ -182,7 +182,7 @@ VITRINE_INLINE void ForcedTokens::check(std::int64_t n_vocab) const {
   }
 }
 VITRINE_INLINE std::string ForcedTokens::describe() const {
-  return sampling_detail::written(name, counted(std::int64_t(tokens.size()), "token"));
+  return sampling_detail::written(name, counted(std::int64_t(tokens.size()), "token"), "over any ban");
 }
 VITRINE_INLINE void ForcedTokens::apply(LogitEdit& edit) const {
   const auto index = std::int64_t(edit.generated().size());

@@ -47,12 +47,12 @@ struct SamplingOptions {
   double frequency_penalty = 0.0;         // and for each time
   std::int64_t no_repeat_ngram_size = 0;  // 0: off
   std::vector<TokenBias> logit_bias{};
-  std::vector<Token> suppress_tokens{};         // never chosen
+  std::vector<Token> suppress_tokens{};         // never chosen; may not be forced
   std::vector<std::vector<Token>> bad_words{};  // sequences never completed
-  std::vector<ForcedToken> forced_tokens{};
-  std::int64_t min_new_tokens = 0;  // end tokens are banned until then
-  bool ignore_end = false;          // or throughout
-  std::vector<Token> end_tokens{};  // for these two; generate() adds the model's
+  std::vector<ForcedToken> forced_tokens{};     // come over all other bans, as in generate(), min_new_tokens among them
+  std::int64_t min_new_tokens = 0;              // end tokens are banned until then
+  bool ignore_end = false;                      // or throughout; then none may be forced
+  std::vector<Token> end_tokens{};              // for these two; generate() adds the model's
   // sample/dry.hpp
   double dry_multiplier = 0.0;  // 0: off
   double dry_base = 1.75;

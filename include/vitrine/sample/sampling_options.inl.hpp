@@ -11,11 +11,18 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace sampling_detail {
 
-// A forced token comes even if another step bans it, so one of both must be a mistake.
-inline void check_forced_are_no_end(const SamplingOptions& o) {
-  for (const auto& [index, id] : o.forced_tokens)
-    check(std::find(o.end_tokens.begin(), o.end_tokens.end(), id) == o.end_tokens.end(), ErrorKind::bad_argument,
+// What is never to be chosen cannot be forced. (generate() of Hugging Face suppresses after it has forced, and is then
+// left without any token.)
+inline void check_forced(const SamplingOptions& o) {
+  const auto is_in = [](const std::vector<Token>& tokens, Token id) {
+    return std::find(tokens.begin(), tokens.end(), id) != tokens.end();
+  };
+  for (const auto& [index, id] : o.forced_tokens) {
+    check(!o.ignore_end || !is_in(o.end_tokens, id), ErrorKind::bad_argument,
           "forced: expected no end token, since ignore_end bans them, got token ", id, " for index ", index);
+    check(!is_in(o.suppress_tokens, id), ErrorKind::bad_argument,
+          "forced: expected no token of suppress_tokens, got token ", id, " for index ", index);
+  }
 }
 
 }  // namespace sampling_detail
@@ -74,7 +81,7 @@ VITRINE_INLINE SamplingChain sampling_chain(const SamplingOptions& o, std::int64
   add(any_banned, BannedTokens{std::move(banned)});
   add(o.min_new_tokens != 0, MinTokens{o.min_new_tokens, o.end_tokens});
   add(o.ignore_end && !o.end_tokens.empty(), NoEndTokens{o.end_tokens});
-  if (o.ignore_end) sampling_detail::check_forced_are_no_end(o);
+  sampling_detail::check_forced(o);
   add(!o.forced_tokens.empty(), ForcedTokens{o.forced_tokens});
 
   if (!llama_cpp) add_temperature();
