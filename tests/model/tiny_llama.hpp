@@ -7,11 +7,13 @@
 
 namespace testing {
 
-inline GgufWriter tiny_llama() {
-  constexpr std::uint64_t d_model = 16, d_ff = 24, n_vocab = 10, n_head = 4, n_kv_head = 2, head_dim = 4;
+inline GgufWriter tiny_llama(std::uint64_t d_model = 16) {
+  constexpr std::uint64_t d_ff = 24, n_vocab = 10, n_head = 4, n_kv_head = 2;
+  const std::uint64_t head_dim = d_model / n_head;
   GgufWriter writer;
   writer.text("general.architecture", "llama").text("general.name", "Tiny");
-  writer.u32("llama.block_count", 1).u32("llama.context_length", 64).u32("llama.embedding_length", d_model);
+  writer.u32("llama.block_count", 1).u32("llama.context_length", 64);
+  writer.u32("llama.embedding_length", std::uint32_t(d_model));
   writer.u32("llama.feed_forward_length", d_ff).u32("llama.attention.head_count", n_head);
   writer.u32("llama.attention.head_count_kv", n_kv_head).f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
   const auto ramp = [](std::uint64_t n) {

@@ -123,10 +123,9 @@ class Loader {
   std::uint64_t image_identity(const std::vector<PlannedTensor>& plan) const {
     Hash64 hash;
     hash.add(r16::layout_version).add(arithmetic_version).add(interleaved_).add(config_.head_dim);
-    hash.add(options_.head_in_planes);
     for (const auto& tensor : plan) {
       const auto& source = *tensor.source;
-      hash.add(tensor.slot).add(tensor.layer).add(std::string_view(source.name)).add(*source.type);
+      hash.add(layout(tensor)).add(tensor.slot).add(tensor.layer).add(std::string_view(source.name)).add(*source.type);
       for (const auto size : source.shape) hash.add(size);
       hash.add(source.file->bytes().size()).add(source.file->modified()).add(source.offset);
       hash.add(source.data(), std::size_t((std::min)(source.n_bytes, std::uint64_t(1024))));
@@ -134,9 +133,16 @@ class Loader {
     return hash.value();
   }
 
+  // Not by what was asked for: where no head can lie in planes, there is one image, whatever the option says.
+  std::filesystem::path image_path(const std::vector<PlannedTensor>& plan, const std::filesystem::path& model) const {
+    const bool in_planes = std::any_of(
+        plan.begin(), plan.end(), [&](const PlannedTensor& tensor) { return layout(tensor) == PackedLayout::planes; });
+    return weight_image_path(options_.image_folder, model, in_planes ? PackedLayout::planes : PackedLayout::whole);
+  }
+
   bool map_image(const std::vector<PlannedTensor>& plan, const std::filesystem::path& model, ModelWeights& weights,
                  std::vector<std::string>& notices) {
-    const auto path = weight_image_path(options_.image_folder, model);
+    const auto path = image_path(plan, model);
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) return false;
     std::vector<PackedMatrix*> places;
@@ -162,7 +168,7 @@ class Loader {
     for (const auto& tensor : plan)
       if (const PackedMatrix* const matrix = matrix_of(weights, tensor.slot, tensor.layer)) matrices.push_back(matrix);
     try {
-      write_weight_image(weight_image_path(options_.image_folder, model), image_identity(plan), matrices, team_);
+      write_weight_image(image_path(plan, model), image_identity(plan), matrices, team_);
     } catch (const Error& error) {
       notices.push_back(concat("weight image not kept: ", error.what()));
     }

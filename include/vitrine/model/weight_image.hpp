@@ -26,8 +26,10 @@ struct MatrixShape {
   PackedLayout layout = PackedLayout::whole;
 };
 
-// Where the image of the model at `model` is kept: one file per path, in `folder`.
-std::filesystem::path weight_image_path(const std::filesystem::path& folder, const std::filesystem::path& model);
+// Where the image of the model at `model` is kept, in `folder`: one file per path and layout of the head, so that
+// programs that want it in different ways do not take it from each other.
+std::filesystem::path weight_image_path(const std::filesystem::path& folder, const std::filesystem::path& model,
+                                        PackedLayout head = PackedLayout::whole);
 
 // The matrices, mapped, after all sums have been checked by the team. Throws Error: io when the file cannot be opened,
 // bad_file when it is of another identity or damaged.

@@ -99,12 +99,12 @@ class Unfinished {
 }  // namespace weight_image_detail
 
 VITRINE_INLINE std::filesystem::path weight_image_path(const std::filesystem::path& folder,
-                                                       const std::filesystem::path& model) {
+                                                       const std::filesystem::path& model, PackedLayout head) {
   std::error_code ignored;
   const auto whole = std::filesystem::weakly_canonical(model, ignored);
   std::ostringstream name;
   name << whole.stem().string() << '-' << std::hex << std::setw(16) << std::setfill('0')
-       << Hash64().add(whole.string()).value() << ".vitrine";
+       << Hash64().add(whole.string()).value() << (head == PackedLayout::planes ? "-planes" : "") << ".vitrine";
   return folder / name.str();
 }
 
