@@ -53,6 +53,9 @@ void show(const example::Arguments& args) {
     requests.push_back({std::int64_t(prompt.size()), session.n_cached_tokens(), seconds, same});
   }
   const auto counts = prefixes->counts();
+  if (const auto failure = prefixes->last_failure(); !failure.empty())
+    std::cerr << "prefixes: " << vitrine::counted(counts.n_refused, "file") << " refused, " << counts.n_writes_failed
+              << " not written; the last: " << failure << '\n';
   bool all_same = true;
   for (const auto& request : requests) all_same = all_same && request.same_bits;
 
@@ -67,7 +70,9 @@ void show(const example::Arguments& args) {
                          {"hits", counts.n_hits},
                          {"blocks", counts.n_blocks},
                          {"files_read", counts.n_read},
-                         {"files_written", counts.n_written}});
+                         {"files_written", counts.n_written},
+                         {"files_refused", counts.n_refused},
+                         {"files_not_written", counts.n_writes_failed}});
   } else {
     example::Table table({"request", "prompt", "cached", "computed", "time to first token"}, 0);
     for (std::size_t i = 0; i < requests.size(); ++i) {

@@ -1,5 +1,6 @@
 """The promises of paged and prefix_cache, run by check_examples.py."""
 import json
+import pathlib
 import tempfile
 import unittest
 
@@ -48,3 +49,13 @@ class Prefix_cache(Common, unittest.TestCase):
         self.assertEqual([first["files_written"], first["files_read"]], [3, 0])
         self.assertEqual([second["files_written"], second["files_read"]], [0, 3])
         self.assertEqual([r["cached_tokens"] for r in second["requests"]], [192, 192, 192])
+
+    def test_damaged_files_are_told_and_replaced(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run(*self.arguments, "--folder", folder)
+            for file in pathlib.Path(folder).iterdir():
+                file.write_bytes(b"damaged")
+            second, third = (run(*self.arguments, "--folder", folder, "--json") for _ in range(2))
+        self.assertIn("3 files refused, 0 not written; the last: " + folder, second.stderr)
+        self.assertEqual([json.loads(second.stdout)[key] for key in ("files_refused", "files_written")], [3, 3])
+        self.assertEqual([third.stderr, json.loads(third.stdout)["files_read"]], ["", 3])

@@ -3,6 +3,7 @@
 
 #include "support/bits.hpp"
 #include "support/temporary_folder.hpp"
+#include "vitrine/engine/engine.hpp"
 
 using namespace support;
 
@@ -177,6 +178,52 @@ TEST_CASE("a folder keeps prefixes for other processes, and a damaged file is no
   std::ofstream(folder.path / "a file") << "x";
   CHECK(error_of([&] { PrefixCache(*tiny(), PrefixOptions{.folder = folder.path / "a file"}); }).kind() ==
         ErrorKind::io);
+}
+
+TEST_CASE("all damaged files of a prompt are replaced by the first request that needs them") {
+  const TemporaryFolder folder("prefixes-damaged");
+  const auto prompt = some_tokens(200);
+  const auto request = [&] {
+    const auto prefixes = std::make_shared<PrefixCache>(*tiny(), PrefixOptions{.folder = folder.path});
+    Session session(tiny(), {.n_threads = 1, .prefixes = prefixes});
+    session.prefill(prompt);
+    return prefixes;
+  };
+  CHECK(request()->last_failure().empty());
+  for (const auto& file : folder.files()) fs::resize_file(file, fs::file_size(file) / 2);
+  const auto prefixes = request();
+  CHECK(prefixes->counts().n_refused == 3);
+  CHECK(prefixes->counts().n_written == 3);
+  CHECK_THAT(prefixes->last_failure(), Catch::Contains(folder.path.string()) && Catch::Contains("ends in the middle"));
+  const auto healed = request();
+  CHECK((healed->counts().n_read == 3 && healed->counts().n_refused == 0));
+}
+
+TEST_CASE("a folder in which no file can be written is refused, and a file that cannot be written is counted") {
+  const auto unwritable = [](const fs::path& path) {
+    return error_of([&] { PrefixCache(*tiny(), PrefixOptions{.folder = path}); });
+  };
+  if (fs::exists("/proc/self")) {  // a folder in which nobody may write
+    CHECK(unwritable("/proc/self").kind() == ErrorKind::io);
+    CHECK_THAT(unwritable("/proc/self").what(), Catch::Contains("/proc/self: ") && Catch::Contains("no file can"));
+    CHECK(error_of([] { Engine(tiny(), {.prefixes = PrefixOptions{.folder = "/proc/self"}}); }).kind() ==
+          ErrorKind::io);
+  }
+  const TemporaryFolder folder("prefixes-gone");
+  PrefixOptions options{.folder = folder.path};
+  const auto prefixes = std::make_shared<PrefixCache>(*tiny(), options);
+  Engine engine(tiny(), {.n_threads = 1, .prefixes = options});
+  CHECK(folder.files().empty());  // nothing of the trial is left
+  fs::remove_all(folder.path);
+  std::ofstream(folder.path) << "a file where the folder was";
+  Session session(tiny(), {.n_threads = 1, .prefixes = prefixes});
+  CHECK(same_bits(session.prefill(some_tokens(200)), logits_of(some_tokens(200))));
+  CHECK((prefixes->counts().n_writes_failed == 3 && prefixes->counts().n_refused == 0));
+  CHECK_THAT(prefixes->last_failure(), Catch::Contains(folder.path.string()) && Catch::Contains("cannot be written"));
+  engine.submit(some_tokens(200), {.max_new_tokens = 2, .ignore_end = true}).wait();
+  engine.drain();
+  CHECK(engine.metrics().prefix_files_not_written_total == 3);
+  CHECK(engine.metrics().prefix_files_refused_total == 0);
 }
 
 TEST_CASE("what does not go together is refused") {

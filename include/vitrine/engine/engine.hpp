@@ -49,7 +49,7 @@ struct EngineOptions {
 
 class Engine {
  public:
-  // Throws Error: bad_argument naming the option; out_of_memory.
+  // Throws Error: bad_argument naming the option; out_of_memory; io for a folder of prefixes that cannot be used.
   explicit Engine(std::shared_ptr<const Model> model, EngineOptions options = {});
   // Cancels what has not ended; drain() before it lets all end.
   ~Engine();

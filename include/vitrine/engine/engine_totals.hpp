@@ -67,7 +67,7 @@ class EngineTotals {
   EngineMetrics metrics(const BlockPool& pool, const PoolRoom& room) const {
     const auto blocks = pool.counts();
     const auto n_cached = (std::min)(room.n_idle(), blocks.n_used);  // may have changed in between
-    const auto n_evicted = room.n_evicted();
+    const auto prefixes = room.prefix_counts();
     const std::lock_guard lock(mutex_);
     auto result = counts_;
     result.kv_blocks_used = blocks.n_used - n_cached;
@@ -75,7 +75,9 @@ class EngineTotals {
     result.kv_blocks_free = blocks.n_free + n_cached;
     result.kv_cache_usage_perc = double(result.kv_blocks_used) / double(blocks.max_blocks);
     result.n_blocks_copied = blocks.n_copied;
-    result.n_blocks_evicted = n_evicted;
+    result.n_blocks_evicted = prefixes.n_evicted;
+    result.prefix_files_refused_total = prefixes.n_refused;
+    result.prefix_files_not_written_total = prefixes.n_writes_failed;
     result.time_to_first_token_seconds = first_token_.summary();
     result.inter_token_latency_seconds = inter_token_.summary();
     result.e2e_request_latency_seconds = e2e_.summary();

@@ -25,7 +25,7 @@ class PoolRoom final : public KvRoom {
 
   std::int64_t n_free() const override { return pool_->counts().n_free + n_idle(); }
   std::int64_t n_idle() const { return prefixes_ ? prefixes_->n_idle() : 0; }  // kept for later requests alone
-  std::int64_t n_evicted() const { return prefixes_ ? prefixes_->counts().n_evicted : 0; }
+  PrefixCache::Counts prefix_counts() const { return prefixes_ ? prefixes_->counts() : PrefixCache::Counts{}; }
   std::int64_t n_wanted(const Sequence& sequence, std::int64_t n_tokens) const override {
     return of(sequence).cache.blocks_wanted(n_tokens);
   }

@@ -9,7 +9,8 @@
 //
 // Paged caches on its pool share its blocks (and copy one before they write into it); others copy them. With a folder,
 // blocks are kept on disk, too, for other processes and later ones: a file per block, written whole or not at all,
-// checked (model, types, arithmetic, all tokens up to its end, checksum) before it is used.
+// checked (model, types, arithmetic, all tokens up to its end, checksum) before it is used. What is wrong with a file
+// fails no request: it is counted, said by last_failure(), and the file is written anew with the block.
 #pragma once
 
 #include <cstddef>
@@ -44,11 +45,12 @@ class PrefixCache {
     std::int64_t cached_tokens = 0;           // that need not be computed, in all
     std::int64_t n_blocks = 0, n_evicted = 0;
     std::int64_t n_read = 0, n_written = 0;  // files
-    std::int64_t n_refused = 0;              // files that were damaged, foreign, or not to be written
+    std::int64_t n_refused = 0;              // files that were damaged or foreign, and are removed
+    std::int64_t n_writes_failed = 0;        // files that could not be written
   };
 
   // Throws Error: bad_argument for a limit below one block, or a pool of another shape; io for a folder that cannot be
-  // made.
+  // made, or in which no file can.
   PrefixCache(const Model& model, const PrefixOptions& options);
 
   // Makes `cache` begin like tokens [n], without the last, as far as that is known and more than it holds already (its
@@ -69,6 +71,7 @@ class PrefixCache {
   const std::shared_ptr<BlockPool>& pool() const { return pool_; }
   std::uint64_t model_fingerprint() const { return fingerprint_; }
   Counts counts() const;
+  std::string last_failure() const;  // the file that was refused or not written last, and why; empty: none was
 
  private:
   PrefixIndex::Match find(std::span<const Token> tokens);
@@ -78,7 +81,7 @@ class PrefixCache {
   void keep_blocks(std::int64_t n_tokens, std::span<const Token> tokens, BlockOf&& block_of);
   std::filesystem::path file_of(std::span<const Token> tokens) const;
   std::string header_of(std::span<const Token> tokens) const;
-  bool read_file(std::span<const Token> tokens, const PoolBlock& block);
+  bool read_file(std::span<const Token> tokens, std::byte* block);
   void write_file(std::span<const Token> tokens, const PoolBlock& block);
   void make_room_on_disk(std::size_t n_bytes);
   void read_more(std::span<const Token> tokens, PrefixIndex::Match& match);
@@ -89,6 +92,7 @@ class PrefixCache {
   mutable std::mutex mutex_;
   PrefixIndex index_;
   Counts counts_;
+  std::string last_failure_;
   std::size_t folder_bytes_ = 0;  // about: other processes write, too
 };
 

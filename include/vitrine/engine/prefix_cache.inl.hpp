@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <random>
 #include <system_error>
@@ -20,6 +21,11 @@ VITRINE_INLINE std::int64_t whole_blocks(std::int64_t n_tokens) { return n_token
 
 VITRINE_INLINE std::span<const Token> first_blocks(std::span<const Token> tokens, std::int64_t n_blocks) {
   return tokens.first(std::size_t(n_blocks * kv_block_tokens));
+}
+
+// A name beside `path` that no other process or thread uses.
+VITRINE_INLINE std::filesystem::path unfinished(std::filesystem::path path) {
+  return path += concat(".", std::random_device()(), ".part");
 }
 
 // Gives back shares in blocks at its end.
@@ -66,6 +72,12 @@ VITRINE_INLINE PrefixCache::PrefixCache(const Model& model, const PrefixOptions&
   std::filesystem::create_directories(options.folder, error);
   check(!error && std::filesystem::is_directory(options.folder), ErrorKind::io, options.folder.string(),
         ": cannot be used as a folder of prefixes", error ? concat(": ", error.message()) : std::string());
+  const auto probe = prefix_detail::unfinished(options.folder / "probe");
+  errno = 0;
+  const bool writable = bool(std::ofstream(probe, std::ios::binary));
+  check(writable, ErrorKind::io, options.folder.string(), ": cannot be used as a folder of prefixes, no file can be ",
+        "written in it: ", std::generic_category().message(errno));
+  std::filesystem::remove(probe, error);
   make_room_on_disk(0);
 }
 
@@ -140,7 +152,8 @@ VITRINE_INLINE void PrefixCache::read_more(std::span<const Token> tokens, Prefix
       pool_->acquire({&block, 1});
       bool added = false;
       try {
-        if (read_file(part, block)) {
+        if (read_file(part, block.data)) {
+          ++counts_.n_read;
           match.blocks.resize(std::size_t(i));  // without one that has only a part in common
           match.blocks.push_back(block);
           added = index_.insert(part, match.blocks) == i + 1;
@@ -238,26 +251,33 @@ VITRINE_INLINE std::filesystem::path PrefixCache::file_of(std::span<const Token>
   return options_.folder / (name + prefix_detail::suffix);
 }
 
-VITRINE_INLINE bool PrefixCache::read_file(std::span<const Token> tokens, const PoolBlock& block) {
+VITRINE_INLINE std::string PrefixCache::last_failure() const {
+  const std::lock_guard lock(mutex_);
+  return last_failure_;
+}
+
+// Whether the file holds these tokens' block, which it then writes to `block`.
+VITRINE_INLINE bool PrefixCache::read_file(std::span<const Token> tokens, std::byte* block) {
   const auto path = file_of(tokens);
   std::error_code error;
   try {
     std::ifstream file(path, std::ios::binary);
-    check(bool(file), ErrorKind::io, path.string(), ": cannot be opened");
+    if (!file && !std::filesystem::exists(path, error)) return false;  // another process made room
+    check(bool(file), ErrorKind::io, "cannot be opened");
     SavedReader reader(file);
     const auto expected = header_of(tokens);
     std::string header(expected.size(), '\0');
     reader.bytes(header.data(), header.size());
-    check(header == expected, ErrorKind::bad_file, path.string(), ": holds another prefix");
-    reader.bytes(block.data, pool_->layout().block_bytes());
+    check(header == expected, ErrorKind::bad_file, "holds another prefix");
+    reader.bytes(block, pool_->layout().block_bytes());
     reader.checksum();
-    check(file.peek() == std::ifstream::traits_type::eof(), ErrorKind::bad_file, path.string(), ": goes on");
-  } catch (const Error&) {
+    check(file.peek() == std::ifstream::traits_type::eof(), ErrorKind::bad_file, "goes on behind its checksum");
+  } catch (const Error& refused) {
     ++counts_.n_refused;
     std::filesystem::remove(path, error);  // so that a good one can take its place
+    last_failure_ = concat(path.string(), ": ", refused.what());
     return false;
   }
-  ++counts_.n_read;
   std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now(), error);  // used just now
   return true;
 }
@@ -265,27 +285,33 @@ VITRINE_INLINE bool PrefixCache::read_file(std::span<const Token> tokens, const 
 VITRINE_INLINE void PrefixCache::write_file(std::span<const Token> tokens, const PoolBlock& block) {
   const auto path = file_of(tokens);
   std::error_code error;
-  if (std::filesystem::exists(path, error)) return;
+  if (std::filesystem::exists(path, error)) {
+    // Another process wrote it, or it stands behind one that was damaged, so that nobody has looked at it yet.
+    std::vector<std::byte> found(pool_->layout().block_bytes());
+    if (read_file(tokens, found.data())) return;
+  }
   const auto header = header_of(tokens);
   const auto n_bytes = header.size() + pool_->layout().block_bytes() + sizeof(std::uint64_t);
   if (n_bytes > options_.folder_limit_bytes) return;
   make_room_on_disk(n_bytes);
-  auto unfinished = path;  // of a name that no other process or thread uses
-  unfinished += concat(".", std::random_device()(), ".part");
+  const auto unfinished = prefix_detail::unfinished(path);
   try {
     {
+      errno = 0;
       std::ofstream file(unfinished, std::ios::binary);
+      check(bool(file), ErrorKind::io, "cannot be written: ", std::generic_category().message(errno));
       SavedWriter writer(file);
       writer.bytes(header.data(), header.size());
       writer.bytes(block.data, pool_->layout().block_bytes());
       writer.checksum();
       file.close();
-      check(bool(file), ErrorKind::io, unfinished.string(), ": cannot be written");
+      check(bool(file), ErrorKind::io, "cannot be written whole (", n_bytes, " bytes)");
     }
     std::filesystem::rename(unfinished, path);
-  } catch (const std::exception&) {
-    ++counts_.n_refused;
+  } catch (const std::exception& failed) {
+    ++counts_.n_writes_failed;
     std::filesystem::remove(unfinished, error);
+    last_failure_ = concat(path.string(), ": ", failed.what());
     return;
   }
   ++counts_.n_written;
