@@ -189,6 +189,8 @@ static void show(const example::Arguments& args) {
   example::expect(n_blocks >= longest, vitrine::concat("--blocks: expected at least ", longest,
                                                        ", which the longest request needs, got ", n_blocks));
   Costs costs;
+  for (const char* name : {"model", "threads", "image-folder"})
+    args.only(name, !args.has("costs"), "without --costs, which says what would be measured");
   if (args.has("costs")) {
     const auto given = args.numbers("costs", 0, 1e9);
     example::expect(given.size() == 3 && given[0] > 0, "--costs: expected three numbers, the first above 0");

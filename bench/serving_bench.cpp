@@ -13,6 +13,7 @@
 //
 // Tokens are arbitrary and greedy; the median of the repetitions counts.
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
@@ -330,6 +331,15 @@ void show(const example::Arguments& args) {
     }
   example::expect(n_read == names.size(), "--tests: expected some of concurrent, arrival, prefix, lookup, got '" +
                                               args.get<std::string>("tests") + "'");
+  const auto runs = [&](const char* test) { return names.find(concat(",", test, ",")) != std::string::npos; };
+  const auto of = [&](const char* test, std::initializer_list<const char*> options) {
+    for (const char* option : options) args.only(option, runs(test), concat("with --tests ", test));
+  };
+  of("concurrent", {"requests", "new_tokens"});
+  of("arrival", {"others", "arriving_tokens", "tokens_beside"});
+  of("prefix", {"prefix_tokens"});
+  of("lookup", {"lookup_tokens"});
+  args.only("prompt_tokens", runs("concurrent") || runs("arrival"), "with --tests concurrent or arrival");
   Setup setup;
   setup.options.n_threads = args.threads();
   setup.options.kv_type = kv_type;

@@ -159,6 +159,10 @@ static void show(const example::Arguments& args) {
   const int repetitions = args.get<int>("repetitions", 1, 1000);
   const auto kv_type = example::kv_types("kv", args.get<std::string>("kv"));
   const auto buffer = std::size_t(args.get<int>("buffer", 0, 1 << 20)) << 20;
+  for (const char* name :
+       {"pp", "tg", "greedy", "depth", "batch", "kv", "head_in_planes", "repetitions", "csv", "model", "image-folder"})
+    args.only(name, !args.get<bool>("machine_only"), "without --machine_only");
+  args.only("batch", args.get<std::string>("pp") != "0", "with --pp");
   auto tests = args.get<bool>("machine_only") ? std::vector<Test>{} : wanted_tests(args);
   const auto model =
       tests.empty() ? nullptr : example::load_model(args, {.head_in_planes = args.get<bool>("head_in_planes")});

@@ -108,6 +108,8 @@ static void converse(const Arguments& args) {
   options.sampling.top_p = args.get<double>("top_p", 0, 1);
   if (args.has("seed")) options.sampling.seed = args.get<std::uint64_t>("seed");
   vitrine::check_sampling(options.sampling);  // before the model is loaded
+  if (options.sampling.temperature == 0 && (args.has("top_p") || args.has("seed")))
+    std::cerr << "chat: --top_p and --seed have no effect before /temp has set a temperature above 0\n";
   const auto model = example::load_model(args);
   Dialogue chat(model, example::chat_template(args, model->tokenizer()),
                 {.n_context = args.get<std::int64_t>("context", 0, 1 << 30), .n_threads = args.threads()});
@@ -140,10 +142,8 @@ int main(int argc, char** argv) {
     add("top_p", "draw from the most probable of this mass", cxxopts::value<double>()->default_value("1"), "X");
     add("seed", "of the random numbers; none: a fresh one each turn", cxxopts::value<std::uint64_t>(), "S");
     add("max_new_tokens", "at most so many per answer", cxxopts::value<std::int64_t>()->default_value("512"), "N");
-    add("context", "room for so many tokens; 0: the library's choice",
-        cxxopts::value<std::int64_t>()->default_value("0"), "N");
-    add("drop_oldest", "leave out the oldest turns where all do not fit",
-        cxxopts::value<bool>()->default_value("false"));
+    add("context", "room in tokens; 0: the library's choice", cxxopts::value<std::int64_t>()->default_value("0"), "N");
+    add("drop_oldest", "leave out the oldest turns to fit", cxxopts::value<bool>()->default_value("false"));
     example::add_chat_template_option(add);
   };
   return example::run(argc, argv, {"chat", "A conversation with a language model", options, converse});

@@ -35,27 +35,31 @@ static std::vector<Token> prompt_tokens(const vitrine::Tokenizer& tokenizer, con
 }
 
 // What cannot be meant together, or would have no effect.
-static void check_combination(const example::Arguments& args) {
+static void check_combination(const example::Arguments& args, const vitrine::SamplingOptions& sampling) {
   example::expect(!(args.has("chat") && args.has("prompt")), "--chat and --prompt: expected one of them, got both");
-  example::expect(!(args.has("system") && args.has("prompt")),
-                  "--system: expected with --chat, got it with --prompt, which is continued as it stands");
-  example::expect(!(args.has("chat_template") && args.has("prompt")),
-                  "--chat_template: expected with --chat, got it with --prompt, which is continued as it stands");
+  for (const char* name : {"system", "chat_template"})
+    args.only(name, !args.has("prompt"), "with --chat, not with --prompt, which is continued as it stands");
+  args.only("log_probabilities", args.json(), "with --json");
+  const bool is_drawn = sampling.temperature > 0 || sampling.dynatemp_range > 0;
   const auto draws = [&](const char* name) {
-    example::expect(!args.has(name) || args.get<bool>("do_sample"),
-                    vitrine::concat("--", name, ": expected with --do_sample, got it without, where nothing is drawn"));
+    args.only(name, args.get<bool>("do_sample"), "with --do_sample");
+    args.only(name, is_drawn || name == std::string("temperature"), "with a --temperature above 0");
   };
   for (const auto& argument : example::drawing_arguments) draws(argument.name);
   for (const char* name : {"preset", "top_k", "seed"}) draws(name);
+  args.only("do_sample", is_drawn, "with a --temperature above 0");
 }
 
 static void generate(const example::Arguments& args) {
   vitrine::GenerateOptions options;
   options.sampling = example::sampling_options(args);  // this and the next: before the model is loaded
-  check_combination(args);
+  check_combination(args, options.sampling);
   if (!args.get<bool>("do_sample")) options.sampling.temperature = 0;
   options.max_new_tokens = args.get<std::int64_t>("max_new_tokens", 1, 1 << 30);
   options.sampling.min_new_tokens = args.get<std::int64_t>("min_new_tokens", 0, 1 << 30);
+  example::expect(options.sampling.min_new_tokens <= options.max_new_tokens,
+                  vitrine::concat("--min_new_tokens: expected at most --max_new_tokens, ", options.max_new_tokens,
+                                  ", got ", options.sampling.min_new_tokens));
   options.ignore_end = args.get<bool>("ignore_eos");
   options.time_limit = args.get<double>("max_time", 0, 1e9);
   if (args.has("stop_strings")) options.stop_strings = example::stop_strings(args.get<std::string>("stop_strings"));

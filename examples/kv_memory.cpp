@@ -38,7 +38,7 @@ static KvShape given_shape(const example::Arguments& args) {
 
 static KvShape wanted_shape(const example::Arguments& args) {
   if (!args.has("shape")) {
-    example::expect(!args.has("window"), "--window: expected with --shape, got it without; a model states its own");
+    args.only("window", false, "with --shape (a model states its own)");
     return example::kv_shape(args.model());
   }
   example::expect(!args.has("model"), "--shape and --model: expected one of them, got both");

@@ -9,6 +9,7 @@
 //   rag_budget --every 500     one request each half second, whether the one before is answered or not: a queue
 #include <chrono>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,11 +27,12 @@ namespace {
 
 std::vector<std::string> questions(const Arguments& args) {
   if (!args.has("questions")) return example::sample_questions;
-  std::ifstream file(args.get<std::string>("questions"));
+  std::istringstream file(args.file("questions"));
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);)
     if (!line.empty()) lines.push_back(line);
-  example::expect(!lines.empty(), "--questions: expected a file with a question in each line");
+  example::expect(!lines.empty(), "--questions: expected a file with a question in each line, got none in " +
+                                      args.get<std::string>("questions"));
   return lines;
 }
 
@@ -45,11 +47,22 @@ example::Index index_of(const Arguments& args) {
   return example::Index(std::move(chunks));
 }
 
-void write(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  vitrine::check(bool(file.flush()), vitrine::ErrorKind::io, "cannot write ", path);
-}
+// A file that an option names, opened before the work of which it will tell.
+struct Output {
+  Output(const Arguments& args, const std::string& option)
+      : name(args.has(option) ? vitrine::concat("--", option, ": cannot write ", args.get<std::string>(option)) : "") {
+    if (!name.empty()) file.open(args.get<std::string>(option), std::ios::binary);
+    check();
+  }
+  void write(const std::string& text) {
+    if (!name.empty()) file << text << std::flush;
+    check();
+  }
+  void check() const { vitrine::check(bool(file), vitrine::ErrorKind::io, name); }
+
+  std::string name;  // what is said if it cannot be written; empty: not asked for
+  std::ofstream file;
+};
 
 void run(const Arguments& args) {
   using example::Clock;
@@ -61,6 +74,7 @@ void run(const Arguments& args) {
                               .n_use = std::size_t(args.get<std::int64_t>("use", 1, 1 << 20))};
   options.generate.max_new_tokens = args.get<std::int64_t>("max_new_tokens", 1, 1 << 20);
   options.generate.sampling.temperature = 0;
+  Output log_file(args, "log"), page(args, "html");
   const auto model = example::load_model(args);
   const auto chat = example::chat_template(args, model->tokenizer());
   vitrine::Session session(model,
@@ -89,11 +103,9 @@ void run(const Arguments& args) {
     }
 
   const example::LatencyVerdict verdict(log);
-  if (args.has("log")) write(args.get<std::string>("log"), lines);
-  if (args.has("html"))
-    write(args.get<std::string>("html"),
-          example::html_page("Where the time of answers from documents goes", verdict.words(),
-                             verdict.svg_of_start() + verdict.svg_of_total()));
+  log_file.write(lines);
+  page.write(example::html_page("Where the time of answers from documents goes", verdict.words(),
+                                verdict.svg_of_start() + verdict.svg_of_total()));
   if (args.json()) return example::print_json({{"requests", requests}, {"verdict", verdict.to_json()}});
   table.print();
   example::what_to_notice(verdict.words());

@@ -41,12 +41,15 @@ static void compare(const example::Arguments& args) {
   example::expect(n_text > window + sinks, concat("--window and --sinks: expected less than the text's ", n_text,
                                                   " tokens, got ", window, " + ", sinks));
   example::expect(n_again > n_known, concat("--text: expected more than ", n_known, " tokens, got ", n_text));
+  example::expect(context >= n_text + n_again,
+                  concat("--context: expected at least ", n_text + n_again, ", the text and its beginning again, got ",
+                         context, "; a larger --context or fewer --tokens help"));
   for (std::int64_t i = 0; i < n_again; ++i) tokens.push_back(tokens[std::size_t(i)]);
 
   std::vector<Way> ways = {{"everything"}, {concat("window ", window), window}};
   ways.push_back({concat("window ", window, " + ", vitrine::counted(sinks, "sink")), window, sinks});
   for (auto& way : ways) {
-    vitrine::Session session(model, {.n_context = std::max(context, std::int64_t(tokens.size())),
+    vitrine::Session session(model, {.n_context = context,
                                      .n_threads = args.threads(),
                                      .cache = vitrine::CacheKind::ring,
                                      .window = way.window,

@@ -88,7 +88,8 @@ static void show(const example::Arguments& args) {
   example::expect(draft == "lookup" || draft == "layers" || draft == "model",
                   "--draft: expected lookup, layers or model, got '" + draft + "'");
   example::expect((draft == "model") == args.has("draft_model"), "--draft_model: expected with --draft model");
-  example::expect(draft == "layers" || !args.has("layers"), "--layers: expected with --draft layers");
+  args.only("layers", draft == "layers", "with --draft layers");
+  args.only("seed", args.get<double>("temperature") != 0, "with a --temperature above 0");
   const auto n_layers = args.get<std::int64_t>("layers", 1, 1000);
   const auto model = example::load_model(args);
   const auto prompt = args.has("prompt") ? model->tokenizer().encode(args.get<std::string>("prompt"))

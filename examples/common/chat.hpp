@@ -2,8 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +16,14 @@ inline void add_chat_template_option(cxxopts::OptionAdder& add) {
   add("chat_template", "a file to use instead of the model's own template", cxxopts::value<std::string>(), "PATH");
 }
 
-inline vitrine::ChatTemplate chat_template(const Arguments& args, const vitrine::Tokenizer& tokenizer) try {
-  if (!args.has("chat_template")) return vitrine::ChatTemplate(tokenizer);
-  const auto path = args.get<std::string>("chat_template");
-  std::ifstream file(path, std::ios::binary);
-  vitrine::check(bool(file), vitrine::ErrorKind::io, "cannot read ", path);
-  return {tokenizer, std::string(std::istreambuf_iterator<char>(file), {})};
-} catch (const vitrine::Error& error) {
-  throw vitrine::Error(error.kind(), vitrine::concat("--chat_template: ", error.what()));
+inline vitrine::ChatTemplate chat_template(const Arguments& args, const vitrine::Tokenizer& tokenizer) {
+  const auto text = args.has("chat_template") ? std::optional(args.file("chat_template")) : std::nullopt;
+  const auto name = text ? args.get<std::string>("chat_template") + ": " : std::string();
+  try {
+    return text ? vitrine::ChatTemplate(tokenizer, *text) : vitrine::ChatTemplate(tokenizer);
+  } catch (const vitrine::Error& error) {
+    throw vitrine::Error(error.kind(), vitrine::concat("--chat_template: ", name, error.what()));
+  }
 }
 
 inline std::vector<vitrine::Token> chat_prompt(const vitrine::ChatTemplate& chat, const vitrine::Tokenizer& tokenizer,

@@ -10,10 +10,12 @@
 #include <cxxopts.hpp>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,9 +85,32 @@ class Arguments {
 
   template <class T>
   T get(const std::string& name) const {
+    used_.insert(name);
     return parsed_[name].as<T>();
   }
   bool has(const std::string& name) const { return parsed_.count(name) > 0; }
+
+  // Refuses an option where it would have no effect: `expected` says with what, or without what, it has one.
+  void only(const std::string& name, bool has_effect, const std::string& expected) const {
+    expect(!has(name) || has_effect, "--" + name + ": expected " + expected + ", got it where it has no effect");
+  }
+  // Those that were given and that no part of the program has asked for.
+  std::vector<std::string> unused() const {
+    std::vector<std::string> names;
+    for (const auto& given : parsed_.arguments())
+      if (!used_.contains(given.key())) names.push_back(given.key());
+    return names;
+  }
+
+  // The whole file that an option names.
+  std::string file(const std::string& name) const {
+    const auto path = get<std::string>(name);
+    std::ifstream in(path, std::ios::binary);
+    std::string text;
+    for (char part[4096]; in.read(part, sizeof part), in.gcount() > 0;) text.append(part, std::size_t(in.gcount()));
+    vitrine::check(in.eof(), vitrine::ErrorKind::io, "--", name, ": cannot read ", path);
+    return text;
+  }
 
   // A value in [least, most]; written so that NaN is outside.
   template <class T>
@@ -141,6 +166,7 @@ class Arguments {
   }
 
   cxxopts::ParseResult parsed_;
+  mutable std::set<std::string> used_;
 };
 
 inline void print_json(const json& value) {
@@ -226,9 +252,10 @@ inline int run(int argc, char** argv, const Program& program) {
       expect(parsed.count(given.key()) == 1,
              vitrine::concat("--", given.key(), ": expected once, got it ", parsed.count(given.key()), " times"));
     const Arguments arguments(parsed);
-    arguments.threads();  // checked even where they are not used
+    Arguments(parsed).threads();  // checked even where they are not used
     program.run(arguments);
     check_output();
+    for (const auto& name : arguments.unused()) std::cerr << program.name << ": --" << name << " had no effect\n";
     return 0;
   } catch (const UsageError& error) {
     return fail(error.what(), 2);

@@ -73,12 +73,12 @@ inline std::vector<Chunk> read_chunks(const std::filesystem::path& folder, std::
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
     if (entry->is_regular_file() && (entry->path().extension() == ".txt" || entry->path().extension() == ".md"))
       files.push_back(entry->path());
-  vitrine::check(!error, vitrine::ErrorKind::io, "documents: cannot read the folder ", folder.string());
+  vitrine::check(!error, vitrine::ErrorKind::io, "--documents: cannot read the folder ", folder.string());
   std::sort(files.begin(), files.end());
   std::vector<Chunk> chunks;
   for (const auto& path : files) {
     std::ifstream file(path, std::ios::binary);
-    vitrine::check(bool(file), vitrine::ErrorKind::io, "documents: cannot read ", path.string());
+    vitrine::check(bool(file), vitrine::ErrorKind::io, "--documents: cannot read ", path.string());
     add_chunks(chunks, fs::relative(path, folder).string(), {std::istreambuf_iterator<char>(file), {}}, n_words);
   }
   return chunks;

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <numeric>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -43,14 +41,9 @@ inline void add_text_option(cxxopts::OptionAdder& add) {
 // The first tokens of the text, n_most of them or fewer.
 inline std::vector<Token> text_tokens(const Arguments& args, const vitrine::Model& model, std::int64_t n_most) {
   const auto path = args.get<std::string>("text");
-  std::ostringstream text;
-  if (const std::ifstream file(path); !path.empty()) {
-    vitrine::check(bool(file), vitrine::ErrorKind::io, "--text: cannot read ", path);
-    text << file.rdbuf();
-  }
-  auto tokens = model.tokenizer().encode(path.empty() ? short_story : text.str(), {.add_special = true});
+  auto tokens = model.tokenizer().encode(path.empty() ? short_story : args.file("text"), {.add_special = true});
   tokens.resize(std::min(tokens.size(), std::size_t(n_most)));
-  expect(tokens.size() >= 2, "--text: expected at least 2 tokens, got " + std::to_string(tokens.size()));
+  expect(tokens.size() >= 2, vitrine::concat("--text: expected at least 2 tokens, got ", tokens.size(), " in ", path));
   return tokens;
 }
 

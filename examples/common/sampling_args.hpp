@@ -72,6 +72,10 @@ inline std::vector<vitrine::TokenBias> logit_biases(const std::string& text) {
   return biases;
 }
 
+// Those that change nothing without another one.
+inline constexpr std::pair<const char*, const char*> companions[] = {
+    {"xtc_threshold", "xtc_probability"}, {"mirostat_eta", "mirostat_tau"}, {"dry_base", "dry_multiplier"}};
+
 // What was given, over the preset's values. Checks all but ids.
 inline vitrine::SamplingOptions sampling_options(const Arguments& args) {
   auto options = vitrine::sampling_preset(args.get<std::string>("preset"));
@@ -87,6 +91,8 @@ inline vitrine::SamplingOptions sampling_options(const Arguments& args) {
   if (args.has("logit_bias")) options.logit_bias = logit_biases(args.get<std::string>("logit_bias"));
   if (args.has("seed")) options.seed = args.get<std::uint64_t>("seed");
   vitrine::check_sampling(options);
+  for (const auto& [name, other] : companions)
+    args.only(name, args.has(other) && args.get<double>(other) > 0, vitrine::concat("with --", other, " above 0"));
   return options;
 }
 

@@ -63,12 +63,16 @@ class Quantized_cache(Common, unittest.TestCase):
             file.flush()
             short = json.loads(run(*self.arguments, "--text", file.name, "--json").stdout)
         self.assertLess(short["text_tokens"], 40)
-        self.assertIn("cannot read", run(*self.arguments, "--text", "/no/such/file", code=1).stderr)
+        for path in ("/no/such/file", "/"):
+            self.assertIn(f"--text: cannot read {path}", run(*self.arguments, "--text", path, code=1).stderr)
 
 
 class Sliding_window(Common, unittest.TestCase):
     arguments = ("--model", TINY, "--window", "20", "--context", "1000")
     wrong = [["--window", "0"], ["--sinks", "0"], ["--sinks", "257"], ["--window", "99999"], ["--tokens", "10"]]
+
+    def test_a_context_that_is_too_small(self):
+        self.refused("--model", TINY, "--tokens", "99", "--context", "100", expected="--context: expected at least 147")
 
     def test_memory_and_what_is_said(self):
         ways = json.loads(run(*self.arguments, "--json").stdout)["ways"]

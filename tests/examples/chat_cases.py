@@ -78,6 +78,15 @@ class Chat(Common, unittest.TestCase):
         self.assertIn("has no chat template", run("--model", TINY, code=1, said="a").stderr)
         self.assertIn("--chat_template: cannot read nowhere.jinja",
                       run("--model", TINY, "--chat_template", "nowhere.jinja", code=1, said="a").stderr)
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write("{% if %}")
+            file.flush()
+            self.assertIn(f"--chat_template: {file.name}: ",
+                          run("--model", TINY, "--chat_template", file.name, code=1, said="a").stderr)
+
+    def test_options_that_wait_for_a_temperature(self):
+        self.assertIn("--top_p and --seed have no effect before /temp", run(*self.arguments, "--top_p", "0.5").stderr)
+        self.assertEqual(run(*self.arguments, "--top_p", "0.5", "--temperature", "1").stderr, "")
 
     def test_a_template_that_refuses(self):
         turns = json.loads(run("--model", TINY, "--chat_template", DATA / "templates" / "gemma.jinja", "--system", "s",
@@ -205,6 +214,11 @@ class Rag_budget(Common, unittest.TestCase):
     def test_no_documents(self):
         with tempfile.TemporaryDirectory() as folder:
             self.refused(*self.arguments, "--documents", folder, expected="--documents: expected a folder with .txt")
-        self.refused(*self.arguments, "--questions", os.devnull, expected="--questions: expected a file with a ")
+        self.refused(*self.arguments, "--questions", os.devnull,
+                     expected="--questions: expected a file with a question in each line, got none in /dev/null")
         result = run(*self.arguments, "--documents", "/nonexistent", code=1)
-        self.assertIn("documents: cannot read the folder /nonexistent", result.stderr)
+        self.assertIn("--documents: cannot read the folder /nonexistent", result.stderr)
+        for option, said in (("questions", "read"), ("log", "write"), ("html", "write")):
+            result = run(*self.arguments, f"--{option}", "/nonexistent/file", code=1)
+            self.assertEqual(result.stderr, f"rag_budget: --{option}: cannot {said} /nonexistent/file\n")
+            self.assertEqual(result.stdout, "")

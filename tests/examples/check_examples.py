@@ -8,7 +8,6 @@ columns and no escape codes without a terminal, colours on one, none with NO_COL
 adds what it alone promises.
 """
 import json
-import os
 import re
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import sys
 import unittest
 from pathlib import Path
 
+from bench_cases import Vitrine_bench
 from cache_cases import Accuracy, Quantized_cache, Sliding_window
 from chat_cases import Chat, Rag_budget
 from engine_cases import Batching, Serving_bench, Speculative
@@ -51,7 +51,8 @@ class Temperature(Common, unittest.TestCase):
 
     def test_one_source_of_logits(self):
         self.refused("--logits", "1", "--prompt", "a", "--model", TINY, expected="--logits and --prompt: expected one")
-        self.refused("--model", TINY, expected="--model: expected with --prompt")
+        for option, value in (("--model", TINY), ("--threads", "1"), ("--image-folder", "x")):
+            self.refused(option, value, expected=f"{option}: expected with --prompt")
 
     def test_real_logits(self):
         result = json.loads(run("--prompt", "the ", "--model", TINY, "--json", "--show", "3").stdout)
@@ -235,6 +236,18 @@ class Generate(Common, unittest.TestCase):
         self.refused("--model", TINY, "--prompt", "a", "--system", "b", expected="--system: expected with --chat")
         for option in ("temperature", "top_k", "top_p", "min_p", "seed", "typical_p", "mirostat_tau"):
             self.refused("--model", TINY, f"--{option}", "1", expected=f"--{option}: expected with --do_sample")
+            if option != "temperature":
+                self.refused(*self.arguments, "--do_sample", "--temperature", "0", f"--{option}", "1",
+                             expected=f"--{option}: expected with a --temperature above 0")
+        self.refused(*self.arguments, "--do_sample", "--temperature", "0",
+                     expected="--do_sample: expected with a --temperature above 0")
+        self.refused(*self.arguments, "--dry_base", "2", expected="--dry_base: expected with --dry_multiplier above 0")
+        for option, other in (("xtc_threshold", "xtc_probability"), ("mirostat_eta", "mirostat_tau")):
+            self.refused(*self.arguments, "--do_sample", f"--{option}", "0.1", f"--{other}", "0",
+                         expected=f"--{option}: expected with --{other} above 0")
+        self.refused(*self.arguments, "--log_probabilities", "2", expected="--log_probabilities: expected with --json")
+        self.refused(*self.arguments, "--min_new_tokens", "9",
+                     expected="--min_new_tokens: expected at most --max_new_tokens, 8, got 9")
 
     # So many tokens that writing them would take far longer than the test may.
     endless = ("--model", TINY, "--prompt", "one", "--ignore_eos", "--max_new_tokens", "400000", "--context", "500000")
@@ -355,43 +368,6 @@ class Prefill_vs_decode(Common, unittest.TestCase):
         sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
         if max([int(size.read_text().rstrip("KM\n")) for size in sizes], default=0) > 256:  # KB
             self.assertTrue(says)
-
-
-class Vitrine_bench(Common, unittest.TestCase):
-    arguments = ("--model", TINY, "--pp", "8", "--tg", "4", "--depth", "0,8", "--repetitions", "2", "--buffer", "16")
-    wrong = [["--pp", "x"], ["--pp", "1.5"], ["--tg", "1.5"], ["--depth", "1.5"], ["--repetitions", "0"],
-             ["--buffer", "-1"], ["--buffer", "x"], ["--batch", "0"], ["--csv", "--json"]]
-    closing = None
-
-    def test_tests(self):
-        result = json.loads(run(*self.arguments, "--json").stdout)
-        self.assertEqual([test["test"] for test in result["tests"]], ["pp8", "tg4", "pp8 @ d8", "tg4 @ d8"])
-        for test in result["tests"]:
-            self.assertEqual(len(test["seconds"]), 2)
-            self.assertEqual([type(test[name]) for name in ("bytes", "ops")], [int, int])
-        machine = result["machine"]
-        self.assertEqual(machine["read_from_cache"], 16 * 2**20 < 4 * machine["last_level_cache_bytes"])
-        text = run(*self.arguments).stdout
-        self.assertEqual(machine["read_from_cache"], "smaller than four times the caches" in text)
-
-    def test_batches_and_csv(self):
-        lines = run(*self.arguments, "--batch", "3,16", "--csv").stdout.splitlines()
-        rows = [dict(zip(lines[0].split(","), line.split(","))) for line in lines[1:]]
-        names = ["pp8 b3", "tg4", "pp8 @ d8 b3", "tg4 @ d8", "pp8 b16", "pp8 @ d8 b16"]
-        self.assertEqual([row["test"].strip('"') for row in rows], names)
-        self.assertEqual([row["batch"] for row in rows], ["3"] * 4 + ["16"] * 2)
-        self.assertEqual({len(line.split(",")) for line in lines}, {10})
-
-    def test_the_loops_really_run(self):
-        # A deleted loop would issue any number of instructions per cycle; a busy machine only fewer.
-        machine = json.loads(run("--machine_only", "--buffer", "64", "--json").stdout)["machine"]
-        self.assertEqual(len(machine["readers"]), 3)
-        self.assertTrue(0.5e9 < machine["clock_hz"] < 10e9, machine["clock_hz"])
-        for isa in machine["isas"]:
-            for kind in ("integer", "float"):
-                self.assertTrue(0.3 < isa[kind]["per_clock"] < 5, isa)
-            if "matrix" in isa:  # a product of tiles takes 16 cycles on the first processors that have it
-                self.assertTrue(0.01 < isa["matrix"]["per_clock"] < 0.3, isa)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,10 @@ class Speculative(Common, unittest.TestCase):
                 self.assertEqual(result["acceptance"], 1, more)
                 self.assertLess(result["passes"]["speculative"], result["passes"]["plain"])
 
+    def test_options_without_effect(self):
+        self.refused(*self.arguments, "--seed", "2", expected="--seed: expected with a --temperature above 0")
+        self.refused(*self.arguments, "--layers", "1", expected="--layers: expected with --draft layers")
+
     def test_marks(self):
         text = run(*self.arguments, "--draft", "layers", "--layers", "1").stdout
         self.assertIn("|", text)
@@ -63,6 +67,12 @@ class Serving_bench(Common, unittest.TestCase):
         self.assertEqual(parts[2], 2 * 6)
         prefix = result["prefix"]
         self.assertEqual((prefix["prompt_tokens"], prefix["cached_tokens"]), (90, 64))  # whole blocks
+
+    def test_options_of_other_tests(self):
+        for option, test in (("requests", "concurrent"), ("others", "arrival"), ("prefix_tokens", "prefix")):
+            self.refused("--model", TINY, "--tests", "lookup", f"--{option}", "5",
+                         expected=f"--{option}: expected with --tests {test}")
+        self.refused(*self.arguments, "--lookup_tokens", "5", expected="--lookup_tokens: expected with --tests lookup")
 
     def test_lookup(self):
         result = json.loads(run("--model", TINY, "--tests", "lookup", "--lookup_tokens", "20", "--json").stdout)
