@@ -129,8 +129,9 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
         const std::int64_t tile = task % tiles.n_tiles, place = task / tiles.n_tiles;
         const std::int64_t kv_head = place / n_spans, first = tiles.begin(tile), index = place % n_spans;
         const std::int64_t span = index < n_sink_spans ? sink_span : first_span + index - n_sink_spans;
-        kernels.attention.attend_span(rows_of(kv_head, first, tiles.begin(tile + 1)), cache_of(cache, kv_head), span,
-                                      partials + place * span_stride + first * partial, own);
+        kernels.attention.attend_span(kernels.attention.integer_scores, rows_of(kv_head, first, tiles.begin(tile + 1)),
+                                      cache_of(cache, kv_head), span, partials + place * span_stride + first * partial,
+                                      own);
       }
     });
     worker.sync();
@@ -156,7 +157,8 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
     for (std::int64_t task = begin; task < end; ++task) {
       // Later rows see more keys: the longest tasks first, so that threads end together.
       const std::int64_t kv_head = task % n_kv_head, tile = tiles.n_tiles - 1 - task / n_kv_head;
-      kernels.attention.attend(rows_of(kv_head, tiles.begin(tile), tiles.begin(tile + 1)), cache_of(cache, kv_head),
+      kernels.attention.attend(kernels.attention.integer_scores,
+                               rows_of(kv_head, tiles.begin(tile), tiles.begin(tile + 1)), cache_of(cache, kv_head),
                                own);
     }
   };

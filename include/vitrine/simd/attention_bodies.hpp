@@ -28,13 +28,12 @@ inline float* out_of(const AttentionRows& rows, std::int64_t row) {
 }
 
 // For quantised keys the queries are quantised, too.
-template <class KeyType>
-inline void pack_integer_queries(const AttentionRows& rows, float* memory) {
-  const IntegerQueries queries(memory, KeyType::type, rows.head_dim);
+inline void pack_integer_queries(DType key_type, std::int32_t key_offset, const AttentionRows& rows, float* memory) {
+  const IntegerQueries queries(memory, key_type, rows.head_dim);
   for_groups(rows, [&](Group group) {
     for (std::int64_t r = 0; r < group.n; ++r) {
-      pack_integer_query<KeyType>(query_of(rows, group.first + r), rows.head_dim, rows.scale, queries, group.first,
-                                  group.n, r);
+      pack_integer_query(key_offset, query_of(rows, group.first + r), rows.head_dim, rows.scale, queries, group.first,
+                         group.n, r);
     }
   });
 }
@@ -70,8 +69,9 @@ inline void pack_float_queries(const AttentionRows& rows, float* queries) {
 inline void pack_queries(AttentionRows rows, const AttentionCache& cache, std::int64_t span, const Scratch& scratch) {
   if (span == sink_span) rows.q = rows.q_sink;
   switch (cache.k_type) {
-    case DType::int8: return pack_integer_queries<KeysInt8>(rows, scratch.queries);
-    case DType::int4: return pack_integer_queries<KeysInt4>(rows, scratch.queries);
+    case DType::int8:
+      return pack_integer_queries(DType::int8, scratch.integer_scores.int8_offset, rows, scratch.queries);
+    case DType::int4: return pack_integer_queries(DType::int4, KeysInt4::offset, rows, scratch.queries);
     default: return pack_float_queries(rows, scratch.queries);
   }
 }
@@ -108,8 +108,9 @@ inline void write_row(const AttentionRows& rows, std::int64_t row, const Running
   }
 }
 
-inline void attend(const AttentionRows& rows, const AttentionCache& cache, float* scratch_base) {
-  Scratch scratch(scratch_base, rows.head_dim);
+inline void attend(const IntegerScores& integer, const AttentionRows& rows, const AttentionCache& cache,
+                   float* scratch_base) {
+  Scratch scratch(integer, scratch_base, rows.head_dim);
   Running running[attention_max_rows];
   const auto fold_span = [&](std::int64_t span) {
     span_of(rows, cache, span, scratch, [&](std::int64_t row, std::int64_t in_group) {
@@ -130,9 +131,9 @@ inline void attend(const AttentionRows& rows, const AttentionCache& cache, float
   }
 }
 
-inline void attend_span(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, float* partials,
-                        float* scratch_base) {
-  Scratch scratch(scratch_base, rows.head_dim);
+inline void attend_span(const IntegerScores& integer, const AttentionRows& rows, const AttentionCache& cache,
+                        std::int64_t span, float* partials, float* scratch_base) {
+  Scratch scratch(integer, scratch_base, rows.head_dim);
   pack_queries(rows, cache, span, scratch);
   span_of(rows, cache, span, scratch, [&](std::int64_t row, std::int64_t in_group) {
     float* partial = partials + row * attention_partial_floats(rows.head_dim);
@@ -146,7 +147,7 @@ inline void attend_span(const AttentionRows& rows, const AttentionCache& cache, 
 
 inline void fold(const AttentionRows& rows, std::int64_t first_span, std::int64_t n_spans, const float* partials,
                  std::int64_t span_stride, float* scratch_base) {
-  const Scratch scratch(scratch_base, rows.head_dim);
+  const Scratch scratch({}, scratch_base, rows.head_dim);
   for (std::int64_t row = 0; row < rows.n_rows; ++row) {
     Running running;
     const std::int64_t n_sink_spans = rows.sinks > 0 ? 1 : 0;
@@ -162,7 +163,8 @@ inline void fold(const AttentionRows& rows, std::int64_t first_span, std::int64_
 }  // namespace attention_detail
 
 constexpr AttentionKernels attention_kernels() {
-  return {.attend = attention_detail::attend,
+  return {.integer_scores = attention_detail::integer_scores,
+          .attend = attention_detail::attend,
           .attend_span = attention_detail::attend_span,
           .fold = attention_detail::fold,
           .store = attention_detail::store_keys_and_values};

@@ -54,14 +54,36 @@ VITRINE_FORCE_INLINE constexpr std::int64_t attention_scratch_floats(std::int64_
   return attention_max_rows * 2 * padded + 16 + 16 * (2 * 272 + padded) + (head_dim % 16 == 0 ? 0 : 256 * padded);
 }
 
+// Panels of quantised keys that lie side by side, and the quantised rows that they are multiplied with.
+struct IntegerTile {
+  const std::uint8_t *k, *ahead;
+  const std::uint16_t* scales;  // [panels][n_groups][16]
+  const std::int8_t* q;         // [d / 4][n][4]
+  const std::int32_t* starts;   // [n_groups][n]: the offset of the keys taken back
+  const float* factors;         // [n]
+  std::int64_t n;               // rows of queries
+  std::int64_t n_rows, n_groups;
+};
+
+// The scores of such panels, scores[row][16 panel + lane]: all that depends on how the CPU multiplies bytes. So it is
+// given to the entries below, which sets that differ in nothing else have in common.
+struct IntegerScores {
+  void (*int8)(const IntegerTile& tile, std::int64_t n_panels, float* scores);
+  void (*int4)(const IntegerTile& tile, std::int64_t n_panels, float* scores);
+  std::int32_t int8_offset;  // what is added to an INT8 key before it is multiplied
+};
+
 struct AttentionKernels {
+  IntegerScores integer_scores;  // the first argument of attend and attend_span
+
   // All spans, folded: writes out.
-  void (*attend)(const AttentionRows& rows, const AttentionCache& cache, float* scratch);
+  void (*attend)(const IntegerScores& integer_scores, const AttentionRows& rows, const AttentionCache& cache,
+                 float* scratch);
 
   // One span, or sink_span: writes partials [n_rows][attention_partial_floats]. Rows that see no key of it are left
   // alone.
-  void (*attend_span)(const AttentionRows& rows, const AttentionCache& cache, std::int64_t span, float* partials,
-                      float* scratch);
+  void (*attend_span)(const IntegerScores& integer_scores, const AttentionRows& rows, const AttentionCache& cache,
+                      std::int64_t span, float* partials, float* scratch);
 
   // Folds the sinks, if there are any, and n_spans spans from first_span on, left to right, and writes out. Row i of
   // the j-th of these is at partials + j * span_stride + i * attention_partial_floats.

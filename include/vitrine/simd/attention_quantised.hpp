@@ -9,6 +9,7 @@
 #pragma once
 
 #include "vitrine/core/rounding.hpp"
+#include "vitrine/simd/attention_kernels.hpp"
 #include "vitrine/simd/attention_tiles.hpp"
 #include "vitrine/simd/kv_format.hpp"
 #include "vitrine/simd/quantise.hpp"
@@ -20,12 +21,13 @@ namespace attention_detail {
 // Element types of K. A row of 64 bytes holds `parts` times four values of each of sixteen keys.
 struct KeysInt8 {
   static constexpr DType type = DType::int8;
-  static constexpr int bits = 8, parts = 1, offset = scratch_offset<8>;
+  static constexpr int bits = 8, parts = 1;
   static constexpr std::int64_t group_rows(std::int64_t all) { return all; }  // the whole head
 };
 struct KeysInt4 {
   static constexpr DType type = DType::int4;
-  static constexpr int bits = 4, parts = 2, offset = 8;
+  static constexpr int bits = 4, parts = 2;
+  static constexpr std::int32_t offset = 8;
   static constexpr std::int64_t group_rows(std::int64_t) { return kv_int4_group / 8; }
 };
 
@@ -45,9 +47,8 @@ struct IntegerQueries {
 };
 
 // Row r of n rows that begin with row `first` of the call.
-template <class KeyType>
-inline void pack_integer_query(const float* x, std::int64_t head_dim, float scale, const IntegerQueries& out,
-                               std::int64_t first, std::int64_t n, std::int64_t r) {
+inline void pack_integer_query(std::int32_t key_offset, const float* x, std::int64_t head_dim, float scale,
+                               const IntegerQueries& out, std::int64_t first, std::int64_t n, std::int64_t r) {
   const auto read = [&](std::int64_t d) { return load_part(x + d, int(least(head_dim - d, 16))); };
   i32x16 amax = broadcast_i32(0);
   for (std::int64_t d = 0; d < head_dim; d += 16) amax = max_i32(amax, quantise_detail::magnitude_bits(read(d)));
@@ -65,7 +66,7 @@ inline void pack_integer_query(const float* x, std::int64_t head_dim, float scal
       __builtin_memcpy(q + ((d / 4 + four) * n + r) * 4, sixteen + 4 * four, 4);
     }
     const std::int64_t group = out.n_groups == 1 ? 0 : d / kv_int4_group;
-    starts[group * n + r] -= KeyType::offset * hsum_i32(values);
+    starts[group * n + r] -= key_offset * hsum_i32(values);
   }
 }
 
@@ -107,17 +108,7 @@ VITRINE_FORCE_INLINE bytes64 part_of(bytes64 row) {
   return high_nibbles(row);
 }
 
-// What a tile reads: P panels and their scales, R of the `stride` rows of a group of rows.
-struct IntegerTile {
-  const std::uint8_t *k, *ahead;
-  const std::uint16_t* scales;  // [panels][n_groups][16]
-  const std::int8_t* q;         // [d / 4][stride][4]
-  const std::int32_t* starts;   // [n_groups][stride]
-  const float* factors;         // [R]
-  std::int64_t stride, n_rows, n_groups;
-};
-
-// scores[r][16 p + lane]
+// scores[r][16 p + lane] of P panels and R of the rows.
 template <class KeyType, int R, int P>
 VITRINE_FORCE_INLINE void score_tile(const IntegerTile& t, float* scores) {
   f32x16 sum[R * P];
@@ -128,7 +119,7 @@ VITRINE_FORCE_INLINE void score_tile(const IntegerTile& t, float* scores) {
   for (std::int64_t g = 0; g < t.n_groups; ++g) {
     IntegerDots<KeyType, R * P> dots;
     unroll<R>([&](auto r) {
-      const std::int32_t start = t.starts[g * t.stride + r];
+      const std::int32_t start = t.starts[g * t.n + r];
       unroll<P>([&](auto p) { dots.start(r * P + p, start); });
     });
     for (const std::int64_t end = least(row + KeyType::group_rows(t.n_rows), t.n_rows); row < end; ++row) {
@@ -145,7 +136,7 @@ VITRINE_FORCE_INLINE void score_tile(const IntegerTile& t, float* scores) {
           const XGroup four = x_group(q + 4 * r);
           unroll<P>([&](auto p) { dots.add(r * P + p, weights[p], four); });
         });
-        q += 4 * t.stride;
+        q += 4 * t.n;
       });
     }
     unroll<P>([&](auto p) {
@@ -162,23 +153,20 @@ VITRINE_FORCE_INLINE void score_tile(const IntegerTile& t, float* scores) {
   });
 }
 
-// Scores of n_panels panels that lie side by side, for n rows that begin with row `first` of the call.
 template <class KeyType>
-inline void score_panels(IntegerTile tile, std::int64_t n_panels, const IntegerQueries& queries, std::int64_t first,
-                         std::int64_t n, float* scores) {
+inline void score_panels(const IntegerTile& tile, std::int64_t n_panels, float* scores) {
   const std::int64_t panel_bytes = 64 * tile.n_rows;
-  tile.stride = n;
-  for (std::int64_t done = 0, some = 0; done < n; done += some) {
-    some = group_size(least(n - done, integer_rows));
-    tile.q = queries.q + first * queries.bytes + 4 * done;
-    tile.starts = queries.starts + first * queries.n_groups + done;
-    tile.factors = queries.factors + first + done;
+  for (std::int64_t done = 0, some = 0; done < tile.n; done += some) {
+    some = group_size(least(tile.n - done, integer_rows));
     with_rows<integer_rows>(some, [&]<int R>() {
       // INT4 needs room for the float sums beside the integer ones.
       constexpr int P = beside(R * KeyType::parts, 4);
       float* const out = scores + done * score_stride;
       const auto at = [&](std::int64_t panel) {
         IntegerTile here = tile;
+        here.q += 4 * done;
+        here.starts += done;
+        here.factors += done;
         here.k += panel * panel_bytes;
         here.ahead += panel * panel_bytes;
         here.scales += panel * tile.n_groups * panel_keys;
@@ -190,6 +178,8 @@ inline void score_panels(IntegerTile tile, std::int64_t n_panels, const IntegerQ
     });
   }
 }
+
+inline constexpr IntegerScores integer_scores = {score_panels<KeysInt8>, score_panels<KeysInt4>, scratch_offset<8>};
 
 }  // namespace attention_detail
 

@@ -51,14 +51,16 @@ inline void ask_for_scales(const std::uint8_t* behind_values, DType type, std::i
   for (std::size_t i = 0; i < kv_scale_bytes(type, head_dim); i += 64) prefetch_far(behind_values + i);
 }
 
-// Scratch of one call, in floats; sizes as in attention_scratch_floats.
+// Scratch of one call, in floats; sizes as in attention_scratch_floats. And what the call was given to score with.
 struct Scratch {
+  IntegerScores integer_scores;
   std::int64_t padded;
   float *queries, *total, *scores, *weights, *mix, *values;
   float maximum[group_rows] = {},
         sum[group_rows] = {};  // of the group's rows in the span, as is mix [group_rows][padded]
 
-  Scratch(float* base, std::int64_t head_dim) : padded(attention_padded(head_dim)) {
+  Scratch(const IntegerScores& integer, float* base, std::int64_t head_dim)
+      : integer_scores(integer), padded(attention_padded(head_dim)) {
     const auto take = [&base](std::int64_t n) {
       float* part = base;
       base += n;
@@ -152,9 +154,17 @@ inline void score_span_integer(const AttentionRows& rows, const AttentionCache& 
     const auto* ahead = at<ElementInt8>(cache, span, block, asked_with_keys(rows, cache, span, block));
     const std::int64_t skipped = 64 * n_rows * first;
     const auto* scales = reinterpret_cast<const std::uint16_t*>(k + to_scales) + first * n_groups * panel_keys;
-    score_panels<KeyType>({k + skipped, ahead + skipped, scales, nullptr, nullptr, nullptr, 0, n_rows, n_groups},
-                          end - first, queries, group.first, group.n,
-                          scratch.scores + block * block_keys + first * panel_keys);
+    const IntegerTile tile = {.k = k + skipped,
+                              .ahead = ahead + skipped,
+                              .scales = scales,
+                              .q = queries.q + group.first * queries.bytes,
+                              .starts = queries.starts + group.first * n_groups,
+                              .factors = queries.factors + group.first,
+                              .n = group.n,
+                              .n_rows = n_rows,
+                              .n_groups = n_groups};
+    const auto score = KeyType::bits == 8 ? scratch.integer_scores.int8 : scratch.integer_scores.int4;
+    score(tile, end - first, scratch.scores + block * block_keys + first * panel_keys);
   }
 }
 

@@ -19,23 +19,31 @@
 
 VITRINE_ISA_NAMESPACE_BEGIN
 
+// The entries that multiply bytes.
+constexpr void set_quantised_forms(LinearKernels& kernels) {
+  using namespace linear_detail;
+  kernels.q4_0 = forms_32<Q4_0>();
+  kernels.q4_1 = forms_32<Q4_1>();
+  kernels.q5_0 = forms_32<Q5_0>();
+  kernels.q5_1 = forms_32<Q5_1>();
+  kernels.q8_0 = forms_32<Q8_0>();
+  kernels.q4_k = forms_256<Q4_K>();
+  kernels.q5_k = forms_256<Q5_K>();
+  kernels.q6_k = forms_256<Q6_K>();
+  kernels.q8_0_planes = forms_32<Q8_0Planes>();
+  kernels.upper_bounds = upper_bounds;
+}
+
 constexpr LinearKernels linear_kernels() {
   using namespace linear_detail;
-  return {.f32 = float_forms<WeightsF32>(),
-          .f16 = float_forms<WeightsF16>(),
-          .bf16 = float_forms<WeightsBF16>(),
-          .q4_0 = forms_32<Q4_0>(),
-          .q4_1 = forms_32<Q4_1>(),
-          .q5_0 = forms_32<Q5_0>(),
-          .q5_1 = forms_32<Q5_1>(),
-          .q8_0 = forms_32<Q8_0>(),
-          .q4_k = forms_256<Q4_K>(),
-          .q5_k = forms_256<Q5_K>(),
-          .q6_k = forms_256<Q6_K>(),
-          .q8_0_planes = forms_32<Q8_0Planes>(),
-          .upper_bounds = upper_bounds,
-          .quantise_32 = quantise_detail::quantise_32,
-          .quantise_256 = quantise_detail::quantise_256};
+  LinearKernels kernels = {};
+  kernels.f32 = float_forms<WeightsF32>();
+  kernels.f16 = float_forms<WeightsF16>();
+  kernels.bf16 = float_forms<WeightsBF16>();
+  kernels.quantise_32 = quantise_detail::quantise_32;
+  kernels.quantise_256 = quantise_detail::quantise_256;
+  set_quantised_forms(kernels);
+  return kernels;
 }
 
 VITRINE_ISA_NAMESPACE_END
