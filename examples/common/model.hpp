@@ -2,13 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "common/program.hpp"
-#include "common/progress_bar.hpp"
 #include "vitrine/engine/model.hpp"
 #include "vitrine/engine/session.hpp"
 
@@ -16,34 +14,15 @@ namespace example {
 
 using vitrine::Token;
 
-inline std::shared_ptr<const vitrine::Model> load_model(const Arguments& args, vitrine::LoadOptions options = {}) {
-  const ProgressBar bar;
-  options.n_threads = args.threads();
-  options.image_folder = args.image_folder();
-  options.progress = bar.callback();
-  auto model = vitrine::Model::load(args.model(), options);
-  for (const auto& notice : model->notices()) std::cerr << notice << '\n';
-  return model;
-}
+std::shared_ptr<const vitrine::Model> load_model(const Arguments& args, vitrine::LoadOptions options = {});
 
 // A text that does not fit is refused, with what can be done about it.
-inline void check_room(const vitrine::Session& session, std::size_t n_prompt, int n_answer, const char* way_out) {
-  const auto needed = std::int64_t(n_prompt) + n_answer;
-  vitrine::check(needed <= session.context(), vitrine::ErrorKind::context_full, "the prompt of ",
-                 vitrine::counted(std::int64_t(n_prompt), "token"), " needs a context of ", needed, " or more, it has ",
-                 session.context(), "; ", way_out);
-}
+void check_room(const vitrine::Session& session, std::size_t n_prompt, int n_answer, const char* way_out);
 
 // A token's bytes on one line, in quotes.
-inline std::string token_text(const vitrine::Model& model, Token token) {
-  return visible(model.tokenizer().piece(token));
-}
+std::string token_text(const vitrine::Model& model, Token token);
 
 // As many tokens as asked for, for measurements where the text is of no interest. Another `first`, other tokens.
-inline std::vector<Token> any_tokens(const vitrine::Model& model, std::int64_t n, std::int64_t first = 0) {
-  std::vector<Token> tokens;
-  for (auto i = first; i < first + n; ++i) tokens.push_back(Token((i * 7919 + 101) % model.config().n_vocab));
-  return tokens;
-}
+std::vector<Token> any_tokens(const vitrine::Model& model, std::int64_t n, std::int64_t first = 0);
 
 }  // namespace example

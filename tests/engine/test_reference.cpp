@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "support/json.hpp"
 #include "support/models.hpp"
 
 using namespace support;

@@ -4,6 +4,7 @@
 // attention adds up three spans of keys. To record anew after a change of the arithmetic version
 // (and only then): VITRINE_RECORD_GOLDEN=1 test_invariant "golden*", which writes the file instead of comparing.
 #include "support/bits.hpp"
+#include "support/json.hpp"
 
 using namespace support;
 

@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "support/bits.hpp"
+#include "support/json.hpp"
 #include "vitrine/engine/engine.hpp"
 
 using namespace support;

@@ -6,6 +6,7 @@
 
 #include "common/decoded_weights.hpp"
 #include "common/sample_text.hpp"
+#include "support/json.hpp"
 #include "support/models.hpp"
 
 using namespace support;

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "common/sample_text.hpp"
+#include "support/json.hpp"
 #include "support/models.hpp"
 
 using namespace support;

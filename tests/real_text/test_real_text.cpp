@@ -3,6 +3,7 @@
 #include <string>
 
 #include "support/real_models.hpp"
+#include "text/text_json.hpp"
 #include "text/text_tools.hpp"
 #include "vitrine/text/chat_template.hpp"
 

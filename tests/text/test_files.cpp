@@ -1,5 +1,6 @@
 // Files that lie, and files that ask for what is not there: refused by name, never obeyed in part, never a crash.
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "model/gguf_writer.hpp"

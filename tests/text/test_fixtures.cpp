@@ -1,4 +1,5 @@
 // The reference's ids (tokenizers 0.23, sentencepiece 0.2) for every text of the fixtures, from each kind of file.
+#include "text/text_json.hpp"
 #include "text_tools.hpp"
 
 using namespace vitrine;

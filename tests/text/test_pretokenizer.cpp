@@ -1,6 +1,7 @@
 // Pieces against the tokenizers library, and patterns that mean the same in both dialects or are refused.
 #include <set>
 
+#include "text/text_json.hpp"
 #include "text_tools.hpp"
 #include "vitrine/text/pretokenizer.hpp"
 

@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,12 +15,6 @@
 namespace text_tools {
 
 inline std::string data(const std::string& name) { return VITRINE_TEST_DATA "/" + name; }
-
-inline nlohmann::json read_json(const std::string& name) {
-  std::ifstream file(data(name));
-  REQUIRE(file);
-  return nlohmann::json::parse(file);
-}
 
 inline std::string read_text(const std::string& name) {
   std::ifstream file(data(name), std::ios::binary);

@@ -40,9 +40,10 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Joins its arguments into one string; anything with operator<< will do.
+// Joins its arguments into one string; anything with operator<< will do. Cold: such texts are for people, and there are
+// hundreds of these functions, which take much longer to compile for speed than for size.
 template <class... Parts>
-std::string concat(const Parts&... parts) {
+[[gnu::cold, gnu::noinline]] std::string concat(const Parts&... parts) {
   std::ostringstream out;
   out.exceptions(std::ios::badbit);  // refused memory is said, instead of a message with holes
   (out << ... << parts);
