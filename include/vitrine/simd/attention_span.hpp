@@ -1,13 +1,13 @@
 // One span of 256 keys for one group of query rows: scores, softmax, mix. Everything numeric about attention is here
 // and in the fold of attention_bodies.hpp; the register tiles are in attention_tiles.hpp.
 //
-// K and V are widened on their way into the tiles. Converting them once for many rows was slower: the loads of a tile
-// leave room for it, and 16-bit data takes half of the first two caches. INT8 and INT4 keys are multiplied as integers
-// (attention_quantised.hpp); of V the scales go to the weights: o = fma(float(v), p * s, o).
+// K and V are widened on their way into the tiles; to convert them once for many rows was slower, as 16-bit data takes
+// half of the caches. INT8 and INT4 keys are multiplied as integers (attention_quantised.hpp); of V the scales go to
+// the weights: o = fma(float(v), p * s, o).
 //
 // While keys are multiplied the values of the same span are asked for, into the second-level cache, and while values
-// are mixed, the keys of the next span, or of the next head's first one: likely this thread's next task. The hardware's
-// own guesses end with each head's piece of a block, and memory answers later than a block takes to be worked on.
+// are mixed, the keys of the next span, or of the next head's first one: likely this thread's next task. The hardware
+// guesses no further than a head's piece of a block.
 #pragma once
 
 #include "vitrine/core/rounding.hpp"
@@ -51,13 +51,12 @@ inline void ask_for_scales(const std::uint8_t* behind_values, DType type, std::i
   for (std::size_t i = 0; i < kv_scale_bytes(type, head_dim); i += 64) prefetch_far(behind_values + i);
 }
 
-// Scratch of one call, in floats; sizes as in attention_scratch_floats. And what the call was given to score with.
+// Scratch of one call, in floats; sizes as in attention_scratch_floats.
 struct Scratch {
   IntegerScores integer_scores;
   std::int64_t padded;
   float *queries, *total, *scores, *weights, *mix, *values;
-  float maximum[group_rows] = {},
-        sum[group_rows] = {};  // of the group's rows in the span, as is mix [group_rows][padded]
+  float maximum[group_rows] = {}, sum[group_rows] = {};  // in the span, as is mix [group_rows][padded]
 
   Scratch(const IntegerScores& integer, float* base, std::int64_t head_dim)
       : integer_scores(integer), padded(attention_padded(head_dim)) {
@@ -152,10 +151,9 @@ inline void score_span_integer(const AttentionRows& rows, const AttentionCache& 
     const std::int64_t end = divide_up(least(some.end - block * block_keys, block_keys), panel_keys);
     const auto* k = at<ElementInt8>(cache, span, block, cache.k_offset);
     const auto* ahead = at<ElementInt8>(cache, span, block, asked_with_keys(rows, cache, span, block));
-    const std::int64_t skipped = 64 * n_rows * first;
     const auto* scales = reinterpret_cast<const std::uint16_t*>(k + to_scales) + first * n_groups * panel_keys;
-    const IntegerTile tile = {.k = k + skipped,
-                              .ahead = ahead + skipped,
+    const IntegerTile tile = {.k = k + 64 * n_rows * first,
+                              .ahead = ahead + 64 * n_rows * first,
                               .scales = scales,
                               .q = queries.q + group.first * queries.bytes,
                               .starts = queries.starts + group.first * n_groups,
@@ -163,8 +161,9 @@ inline void score_span_integer(const AttentionRows& rows, const AttentionCache& 
                               .n = group.n,
                               .n_rows = n_rows,
                               .n_groups = n_groups};
-    const auto score = KeyType::bits == 8 ? scratch.integer_scores.int8 : scratch.integer_scores.int4;
-    score(tile, end - first, scratch.scores + block * block_keys + first * panel_keys);
+    const auto& scores = scratch.integer_scores;
+    (KeyType::bits == 8 ? scores.int8 : scores.int4)(tile, end - first,
+                                                     scratch.scores + block * block_keys + first * panel_keys);
   }
 }
 
