@@ -26,6 +26,7 @@
 #include "common/averages.hpp"
 #include "common/decoded_weights.hpp"
 #include "common/kv_types.hpp"
+#include "common/logit_measures.hpp"
 #include "common/progress_bar.hpp"
 #include "common/sample_text.hpp"
 #include "common/table.hpp"

@@ -323,15 +323,15 @@ void show(const example::Arguments& args) {
   const auto kv_type = example::kv_types("kv", args.get<std::string>("kv"));
   std::vector<const Test*> wanted;
   const auto names = "," + args.get<std::string>("tests") + ",";
+  const auto runs = [&](const char* test) { return names.find(concat(",", test, ",")) != std::string::npos; };
   std::size_t n_read = 1;
   for (const auto& test : all_tests)
-    if (names.find(concat(",", test.name, ",")) != std::string::npos) {
+    if (runs(test.name)) {
       wanted.push_back(&test);
       n_read += std::string(test.name).size() + 1;
     }
   example::expect(n_read == names.size(), "--tests: expected some of concurrent, arrival, prefix, lookup, got '" +
                                               args.get<std::string>("tests") + "'");
-  const auto runs = [&](const char* test) { return names.find(concat(",", test, ",")) != std::string::npos; };
   const auto of = [&](const char* test, std::initializer_list<const char*> options) {
     for (const char* option : options) args.only(option, runs(test), concat("with --tests ", test));
   };

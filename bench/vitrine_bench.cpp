@@ -162,6 +162,7 @@ static void show(const example::Arguments& args) {
   for (const char* name :
        {"pp", "tg", "greedy", "depth", "batch", "kv", "head_in_planes", "repetitions", "csv", "model", "image-folder"})
     args.only(name, !args.get<bool>("machine_only"), "without --machine_only");
+  args.only("head_in_planes", args.get<std::string>("greedy") != "0", "with --greedy");
   args.only("batch", args.get<std::string>("pp") != "0", "with --pp");
   auto tests = args.get<bool>("machine_only") ? std::vector<Test>{} : wanted_tests(args);
   const auto model =

@@ -24,9 +24,6 @@ function(vitrine_own_code target)
   target_compile_options(
     ${target} PRIVATE -Wall -Wextra -Wshadow $<$<BOOL:${VITRINE_WARNINGS_AS_ERRORS}>:-Werror>
   )
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # KB: g++ collects garbage over and over in less, a sixth of its time
-    target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=524288)
-  endif()
   if(VITRINE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     find_program(VITRINE_CCACHE_PROGRAM ccache)
     mark_as_advanced(VITRINE_CCACHE_PROGRAM)
@@ -41,16 +38,21 @@ function(vitrine_own_code target)
 endfunction()
 
 # Examples, measuring programs and tests: a hundred units that include the same headers and call a library that has all
-# the work in it. So these headers are compiled once, for `headers`, a target with the same options (itself for that
-# target), and Release does not optimise beyond -O1, which more than halves the time that a unit takes.
-function(vitrine_program target headers)
+# the work in it. So these headers are compiled once, with the library `target` that the programs have in common, and
+# taken from it by those that name it; and Release does not optimise beyond -O1, which more than halves the time that a
+# unit takes.
+function(vitrine_program target)
   vitrine_own_code(${target})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -fpch-preprocess) # lets ccache see which header it was
+    # The first lets ccache see which header it was; the other, in KB, keeps g++ from collecting garbage over and over
+    # in the hundred megabytes that come with it.
+    target_compile_options(${target} PRIVATE -fpch-preprocess --param=ggc-min-heapsize=524288)
   endif()
-  if(NOT target STREQUAL headers)
-    target_precompile_headers(${target} REUSE_FROM ${headers})
+  # A precompiled header serves only units compiled alike, and libraries can be asked to be independent of position.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  if(ARGC GREATER 1)
+    target_precompile_headers(${target} REUSE_FROM ${ARGV1})
   endif()
 endfunction()
 

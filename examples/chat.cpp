@@ -109,7 +109,7 @@ static void converse(const Arguments& args) {
   if (args.has("seed")) options.sampling.seed = args.get<std::uint64_t>("seed");
   vitrine::check_sampling(options.sampling);  // before the model is loaded
   if (options.sampling.temperature == 0 && (args.has("top_p") || args.has("seed")))
-    std::cerr << "chat: --top_p and --seed have no effect before /temp has set a temperature above 0\n";
+    std::cerr << "chat: nothing is drawn, by --top_p or --seed, before /temp has set a temperature above 0\n";
   const auto model = example::load_model(args);
   Dialogue chat(model, example::chat_template(args, model->tokenizer()),
                 {.n_context = args.get<std::int64_t>("context", 0, 1 << 30), .n_threads = args.threads()});

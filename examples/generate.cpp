@@ -40,14 +40,11 @@ static void check_combination(const example::Arguments& args, const vitrine::Sam
   for (const char* name : {"system", "chat_template"})
     args.only(name, !args.has("prompt"), "with --chat, not with --prompt, which is continued as it stands");
   args.only("log_probabilities", args.json(), "with --json");
-  const bool is_drawn = sampling.temperature > 0 || sampling.dynatemp_range > 0;
-  const auto draws = [&](const char* name) {
-    args.only(name, args.get<bool>("do_sample"), "with --do_sample");
-    args.only(name, is_drawn || name == std::string("temperature"), "with a --temperature above 0");
-  };
-  for (const auto& argument : example::drawing_arguments) draws(argument.name);
-  for (const char* name : {"preset", "top_k", "seed"}) draws(name);
-  args.only("do_sample", is_drawn, "with a --temperature above 0");
+  const auto sampled = [&](const char* name) { args.only(name, args.get<bool>("do_sample"), "with --do_sample"); };
+  for (const auto& argument : example::drawing_arguments) sampled(argument.name);
+  for (const char* name : {"preset", "top_k", "seed"}) sampled(name);
+  example::check_draws(args, sampling);
+  args.only("do_sample", sampling.temperature > 0 || sampling.dynatemp_range > 0, "with a --temperature above 0");
 }
 
 static void generate(const example::Arguments& args) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/logit_measures.hpp"
 #include "common/sample_text.hpp"
 #include "common/table.hpp"
 

@@ -47,20 +47,24 @@ example::Index index_of(const Arguments& args) {
   return example::Index(std::move(chunks));
 }
 
-// A file that an option names, opened before the work of which it will tell.
+// A file that an option names, opened before the work of which it will tell, and emptied only after that.
 struct Output {
   Output(const Arguments& args, const std::string& option)
       : name(args.has(option) ? vitrine::concat("--", option, ": cannot write ", args.get<std::string>(option)) : "") {
-    if (!name.empty()) file.open(args.get<std::string>(option), std::ios::binary);
+    if (!name.empty()) file.open(path = args.get<std::string>(option), std::ios::binary | std::ios::app);
     check();
   }
   void write(const std::string& text) {
-    if (!name.empty()) file << text << std::flush;
+    if (name.empty()) return;
+    file.close();
+    file.open(path, std::ios::binary);
+    file << text << std::flush;
     check();
   }
   void check() const { vitrine::check(bool(file), vitrine::ErrorKind::io, name); }
 
   std::string name;  // what is said if it cannot be written; empty: not asked for
+  std::string path;
   std::ofstream file;
 };
 

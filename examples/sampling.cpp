@@ -17,6 +17,7 @@
 #include "common/logit_source.hpp"
 #include "common/plot.hpp"
 #include "common/sampling_args.hpp"
+#include "common/table.hpp"
 #include "vitrine/sample/sampler.hpp"
 
 using example::Colour, example::coloured, example::fixed, example::percent;
@@ -91,6 +92,7 @@ static void print_needle(const SamplingStage& last, double draw) {
 
 static void show(const example::Arguments& args) {
   auto options = example::sampling_options(args);
+  example::check_draws(args, options);
   bool chosen = args.has("top_k") || args.has("preset");
   for (const auto& argument : example::drawing_arguments) chosen = chosen || args.has(argument.name);
   if (!chosen) {

@@ -6,13 +6,13 @@
 
 #include <cstdint>
 #include <cxxopts.hpp>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>

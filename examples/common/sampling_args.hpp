@@ -96,6 +96,15 @@ inline vitrine::SamplingOptions sampling_options(const Arguments& args) {
   return options;
 }
 
+// Refuses what bears on a draw, where nothing is drawn.
+inline void check_draws(const Arguments& args, const vitrine::SamplingOptions& sampling) {
+  const bool is_drawn = sampling.temperature > 0 || sampling.dynatemp_range > 0;
+  const auto draws = [&](const char* name) { args.only(name, is_drawn, "with a --temperature above 0"); };
+  for (const auto& argument : drawing_arguments)
+    if (argument.number != &vitrine::SamplingOptions::temperature) draws(argument.name);
+  for (const char* name : {"preset", "top_k", "seed"}) draws(name);
+}
+
 // As JSON, ["END","\nUser:"], or one as it stands.
 inline std::vector<std::string> stop_strings(const std::string& text) {
   if (!text.starts_with('[')) return {text};

@@ -349,31 +349,37 @@ TEST_CASE("threads: a crowded team leaves out those that wait, and takes them ba
     return n_threads;
   };
   CHECK(region(0s) == 8);
-  CHECK(region(49ms) == 8);
-  CHECK(region(1h) == 8);  // more than all of them: one thread remains
-  CHECK(region(0s) == 1);
+  CHECK(region(199ms) == 8);  // of 400 that eight threads have in 50
+  CHECK(region(200ms) == 8);  // as much as they worked: half of them remains
+  CHECK(region(0s) == 4);
   now += 48ms;
-  CHECK(region(0s, 2ms) == 1);
-  CHECK(region(1h) == 2);  // after 100 ms tried again with one more: too early
+  CHECK(region(0s, 2ms) == 4);
+  CHECK(region(1h) == 8);  // after 100 ms tried again with all: too early
   now += 150ms;
-  CHECK(region(0s) == 1);
+  CHECK(region(1h) == 4);  // and half of four
   CHECK(region(0s) == 2);  // the pause has doubled, and again for the next one
-  for (int n_threads = 3; n_threads <= 8; ++n_threads) {
-    now += 348ms;
-    CHECK(region(0s, 2ms) == n_threads - 1);
-    CHECK(region(0s) == n_threads);
-  }
+  now += 348ms;
+  CHECK(region(0s, 2ms) == 2);
+  CHECK(region(0s) == 4);  // one step after the other
+  now += 748ms;
+  CHECK(region(0s, 2ms) == 4);
   CHECK(region(0s) == 8);  // all were busy: the pause is a short one again
-  CHECK(region(50ms) == 8);
-  CHECK(region(0s) == 7);
+  CHECK(region(1h) == 8);
+  CHECK(region(0s) == 4);
   now += 48ms;
-  CHECK(region(0s, 2ms) == 7);
+  CHECK(region(0s, 2ms) == 4);
   CHECK(region(0s) == 8);
 
   // A processor lost for a while is no reason; one that is lost again and again is.
-  for (int i = 0; i < 20; ++i) CHECK(region(i == 5 ? 20ms : 0ms, i == 5 ? 22ms : 2ms) == 8);
-  for (int i = 0; i < 12; ++i) CHECK(region(3ms, 2ms) == 8);
-  CHECK(region(0s, 2ms) == 7);
+  for (int i = 0; i < 20; ++i) CHECK(region(i == 5 ? 120ms : 0ms, i == 5 ? 22ms : 2ms) == 8);
+  for (int i = 0; i < 12; ++i) CHECK(region(12ms, 2ms) == 8);
+  CHECK(region(0s, 2ms) == 4);
+
+  TeamSize three(3);
+  now += 50ms;
+  three.begin(now - 50ms);
+  three.end(1h, now);
+  CHECK(three.begin(now) == 2);
 
   for (const auto crowding : {Crowding::ignore, Crowding::step_aside}) {
     Team team(3, crowding);

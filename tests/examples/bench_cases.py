@@ -32,6 +32,7 @@ class Vitrine_bench(Common, unittest.TestCase):
 
     def test_options_without_effect(self):
         self.refused("--machine_only", "--tg", "8", expected="--tg: expected without --machine_only")
+        self.refused("--head_in_planes", expected="--head_in_planes: expected with --greedy")
         self.refused("--pp", "0", "--batch", "64", expected="--batch: expected with --pp")
 
     def test_the_loops_really_run(self):

@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import pathlib
 import re
 import subprocess
 import tempfile
@@ -85,7 +86,7 @@ class Chat(Common, unittest.TestCase):
                           run("--model", TINY, "--chat_template", file.name, code=1, said="a").stderr)
 
     def test_options_that_wait_for_a_temperature(self):
-        self.assertIn("--top_p and --seed have no effect before /temp", run(*self.arguments, "--top_p", "0.5").stderr)
+        self.assertIn("before /temp", run(*self.arguments, "--top_p", "0.5").stderr)
         self.assertEqual(run(*self.arguments, "--top_p", "0.5", "--temperature", "1").stderr, "")
 
     def test_a_template_that_refuses(self):
@@ -222,3 +223,8 @@ class Rag_budget(Common, unittest.TestCase):
             result = run(*self.arguments, f"--{option}", "/nonexistent/file", code=1)
             self.assertEqual(result.stderr, f"rag_budget: --{option}: cannot {said} /nonexistent/file\n")
             self.assertEqual(result.stdout, "")
+        with tempfile.NamedTemporaryFile("w+") as log:  # an earlier one is not lost to a run that fails
+            log.write("earlier")
+            log.flush()
+            run("--model", "/nonexistent", "--log", log.name, code=1)
+            self.assertEqual(pathlib.Path(log.name).read_text(), "earlier")

@@ -97,6 +97,7 @@ class Sampling(Common, unittest.TestCase):
                                r"  token 0 +█+\S* 67 % dropped\n  token 1 +█+\S* 73 %  \(up to 0\.731\)")
         self.assertIn("▲", text)
         self.assertIn("nothing is drawn", run("--temperature", "0").stdout)
+        self.refused("--temperature", "0", "--top_p", "0.5", expected="--top_p: expected with a --temperature above 0")
 
     def test_real_logits(self):
         told = self.told("--prompt", "the the", "--model", TINY, "--repetition_penalty", "1.5", "--show", "2")

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "common/decoded_weights.hpp"
-#include "common/sample_text.hpp"
+#include "common/logit_measures.hpp"
 #include "support/json.hpp"
 #include "support/models.hpp"
 

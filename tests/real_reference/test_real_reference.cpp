@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/sample_text.hpp"
+#include "common/logit_measures.hpp"
 #include "support/json.hpp"
 #include "support/models.hpp"
 

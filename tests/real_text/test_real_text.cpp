@@ -2,8 +2,8 @@
 #include <optional>
 #include <string>
 
+#include "support/json.hpp"
 #include "support/real_models.hpp"
-#include "text/text_json.hpp"
 #include "text/text_tools.hpp"
 #include "vitrine/text/chat_template.hpp"
 
@@ -20,7 +20,7 @@ std::optional<Tokenizer> load_model(const std::string& name) {
 
 void check_prompts(const Tokenizer& tokenizer, const std::string& reference) {
   int n_prompts = 0;
-  const auto prompts = read_json(reference);
+  const auto prompts = support::read_json(data(reference));
   for (const auto& prompt : prompts["prompts"]) {
     ++n_prompts;
     const std::string text = prompt["text"];
@@ -63,7 +63,7 @@ TEST_CASE("Gemma 3's ids are the reference's") {
 TEST_CASE("prompts from segments are the template's rendering") {
   const auto tokenizer = load_model("SmolLM2-135M-Instruct.Q4_1.gguf");
   if (!tokenizer) return;
-  const auto reference = read_json("real/smollm2_chat_template.json");
+  const auto reference = support::read_json(data("real/smollm2_chat_template.json"));
   CHECK(tokenizer->chat_template() == reference["template"]);
   const ChatTemplate chat(*tokenizer);
   for (const auto& test : reference["cases"]) {

@@ -224,6 +224,7 @@ TEST_CASE("a folder in which no file can be written is refused, and a file that 
   engine.drain();
   CHECK(engine.metrics().prefix_files_not_written_total == 3);
   CHECK(engine.metrics().prefix_files_refused_total == 0);
+  CHECK_THAT(engine.metrics().prefix_last_failure, Catch::Contains("cannot be written"));
 }
 
 TEST_CASE("what does not go together is refused") {

@@ -1,5 +1,5 @@
 // The reference's ids (tokenizers 0.23, sentencepiece 0.2) for every text of the fixtures, from each kind of file.
-#include "text/text_json.hpp"
+#include "support/json.hpp"
 #include "text_tools.hpp"
 
 using namespace vitrine;
@@ -7,7 +7,7 @@ using namespace text_tools;
 
 TEST_CASE("ids and texts are the reference's, from tokenizer.json and tokenizer.model") {
   int n_cases = 0;
-  const auto fixtures = read_json("tokenizers/cases.json");
+  const auto fixtures = support::read_json(data("tokenizers/cases.json"));
   for (const auto& fixture : fixtures["tokenizers"]) {
     const std::string name = fixture["name"], file = fixture["file"];
     const Tokenizer tokenizer = load_tokenizer(data("tokenizers/" + name + "/" + file));
@@ -31,7 +31,7 @@ TEST_CASE("GGUF files of the same tokenizers give the same ids") {
                                                         {"bpe_qwen2", "qwen2"},
                                                         {"spm_llama", "llama_mha"},
                                                         {"spm_gemma", "gemma3"}};
-  const auto fixtures = read_json("tokenizers/cases.json");
+  const auto fixtures = support::read_json(data("tokenizers/cases.json"));
   for (const auto& [name, model] : models) {
     const Tokenizer tokenizer = load_tokenizer(data(std::string("tiny/") + model + "/model-f32.gguf"));
     for (const auto& fixture : fixtures["tokenizers"]) {
@@ -78,7 +78,7 @@ TEST_CASE("folders give what their files say together") {
   for (const char* model : {"qwen2", "qwen3", "llama_gqa", "mistral_swa", "qwen2_sharded_f16"}) {
     INFO(model);
     const Tokenizer folder = load_tokenizer(data(std::string("tiny/") + model));
-    const auto config = read_json(std::string("tiny/") + model + "/config.json");
+    const auto config = support::read_json(data(std::string("tiny/") + model + "/config.json"));
     CHECK(folder.n_vocab() == config["vocab_size"]);
     CHECK_FALSE(folder.end_tokens().empty());
   }

@@ -1,7 +1,7 @@
 // Pieces against the tokenizers library, and patterns that mean the same in both dialects or are refused.
 #include <set>
 
-#include "text/text_json.hpp"
+#include "support/json.hpp"
 #include "text_tools.hpp"
 #include "vitrine/text/pretokenizer.hpp"
 
@@ -29,7 +29,7 @@ using Pieces = std::vector<std::string>;
 
 TEST_CASE("every named pre-tokenizer cuts as the reference does") {
   std::set<std::string> seen;
-  const auto reference = read_json("tokenizers/pieces.json");
+  const auto reference = support::read_json(data("tokenizers/pieces.json"));
   for (const auto& test : reference["cases"])
     for (const auto& result : test["results"])
       for (const std::string name : result["names"]) {
@@ -92,7 +92,7 @@ TEST_CASE("a pattern that would never end is an error") {
   const Pattern evil = Pattern::from_oniguruma("(a+)+c");
   Pattern::Scratch scratch;
   std::vector<TextRange> matches;
-  const std::string text = std::string(64, 'a') + "-c";
+  const std::string text = std::string(64, 'a').append("-c");
   CHECK(error_of([&] { evil.find_all(text, scratch, matches); }).find("(a+)+c") != std::string::npos);
 }
 

@@ -70,7 +70,7 @@ struct Shared {
   int set = 0, next_set = 0;        // which of the two this region, the next region begins with
   std::atomic<bool> failed{false};  // whose exception is kept: the first one's
   std::exception_ptr error;
-  std::atomic<std::int64_t> waited{0};  // nanoseconds, all threads together, at the barriers of this region
+  std::atomic<std::int64_t> waited{0};  // nanoseconds at barriers, all threads together, since last asked
   bool stopped = false;                 // written by thread 0 before a barrier, read by all after it
 };
 

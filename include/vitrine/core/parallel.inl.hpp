@@ -142,7 +142,6 @@ VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context
   shared.stopped = false;
   shared.error = nullptr;
   shared.failed = false;
-  shared.waited = 0;
   shared.set = shared.next_set;
 #if defined(_OPENMP) && !defined(VITRINE_STD_THREADS)
 #pragma omp parallel num_threads(n_threads)
@@ -160,7 +159,8 @@ VITRINE_INLINE void Team::run_erased(void (*call)(void*, Worker&), void* context
   parallel_detail::run_guarded(call, context, shared, 0);
   parallel_detail::barrier(shared, 0);
 #endif
-  if (adapts) impl_->size.end(std::chrono::nanoseconds(shared.waited.load()));
+  const std::chrono::nanoseconds waited(shared.waited.exchange(0));
+  if (adapts) impl_->size.end(waited);
   if (shared.error) std::rethrow_exception(std::exchange(shared.error, nullptr));
 }
 

@@ -1,9 +1,9 @@
 // A number that one thread counts up and others wait for: the barrier and the start of a region are made of these.
 //
-// A waiter spins for some microseconds, the usual wait inside a forward pass, and then for about as long as a virtual
-// machine waits for a processor that it has lost: to sleep and be woken would take longer. After that it sleeps in the
-// kernel (futex on Linux). std::atomic::wait would do but for one thing: libstdc++ yields before it sleeps, which on a
-// busy machine hands the rest of the time slice to another program, at every barrier.
+// A waiter spins for some microseconds, the usual wait inside a forward pass, and then for longest_spin, which is about
+// as long as a virtual machine waits for a processor that it has lost: to sleep and be woken would take longer. After
+// that it sleeps in the kernel (futex on Linux). std::atomic::wait would do but for one thing: libstdc++ yields before
+// it sleeps, which on a busy machine hands the rest of the time slice to another program, at every barrier.
 #pragma once
 
 #include <atomic>

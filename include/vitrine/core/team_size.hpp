@@ -1,15 +1,14 @@
 // How many threads a team uses while other programs want the processors too.
 //
 // On a crowded machine a barrier waits for a thread that has no processor, and a forward pass has hundreds of barriers:
-// two threads can be slower than one by far. When a team has waited for as long as one of its threads could work, all
-// waits added up, the threads that this amounts to are left out. They come back one by one, after a pause which doubles
-// each time that this was too early. It is judged over many regions at a time: a virtual machine loses a processor now
-// and then for longer than a region takes. Results do not depend on the number of threads, so nothing but time does.
+// two threads can be slower than one by far. When the threads of a team, taken together, have waited for longer than
+// they worked, half of them is left out; it comes back after a pause, which doubles each time that this was too early.
+// It is judged over many regions at a time: a virtual machine loses a processor now and then for longer than a region
+// takes. Results do not depend on the number of threads, so nothing but time does.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 
 #include "vitrine/core/config.hpp"
 
@@ -24,7 +23,7 @@ class TeamSize {
   int begin(Clock::time_point now = Clock::now()) {
     start_ = now;
     if (now_ < most_ && start_ >= retry_) {
-      ++now_;
+      now_ = (std::min)(most_, 2 * now_);
       retry_ = start_ + pause_;
       waited_ = elapsed_ = {};
     }
@@ -36,10 +35,10 @@ class TeamSize {
     waited_ += waited;
     elapsed_ += end - start_;
     if (elapsed_ < judged_over) return;
-    const auto n_idle = int((std::min)(std::int64_t(now_ - 1), std::int64_t(waited_ / elapsed_)));
+    const bool waits_more = 2 * waited_ >= now_ * elapsed_;
     waited_ = elapsed_ = {};
-    if (n_idle > 0) {
-      now_ -= n_idle;
+    if (waits_more && now_ > 1) {
+      now_ = (now_ + 1) / 2;
       retry_ = end + pause_;
       pause_ = (std::min)(2 * pause_, longest_pause);
     } else if (now_ == most_) {

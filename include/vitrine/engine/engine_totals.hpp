@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include "vitrine/cache/block_pool.hpp"
 #include "vitrine/core/config.hpp"
@@ -68,6 +70,7 @@ class EngineTotals {
     const auto blocks = pool.counts();
     const auto n_cached = (std::min)(room.n_idle(), blocks.n_used);  // may have changed in between
     const auto prefixes = room.prefix_counts();
+    auto prefix_failure = room.prefix_failure();
     const std::lock_guard lock(mutex_);
     auto result = counts_;
     result.kv_blocks_used = blocks.n_used - n_cached;
@@ -78,6 +81,7 @@ class EngineTotals {
     result.n_blocks_evicted = prefixes.n_evicted;
     result.prefix_files_refused_total = prefixes.n_refused;
     result.prefix_files_not_written_total = prefixes.n_writes_failed;
+    result.prefix_last_failure = std::move(prefix_failure);
     result.time_to_first_token_seconds = first_token_.summary();
     result.inter_token_latency_seconds = inter_token_.summary();
     result.e2e_request_latency_seconds = e2e_.summary();

@@ -110,6 +110,7 @@ struct EngineMetrics {
   std::int64_t n_blocks_copied = 0;   // copy on write
   std::int64_t n_blocks_evicted = 0;  // of prefixes, that made room
   std::int64_t prefix_files_refused_total = 0, prefix_files_not_written_total = 0;  // of PrefixOptions::folder
+  std::string prefix_last_failure;  // the file that was refused or not written last, and why
   LatencySummary time_to_first_token_seconds, inter_token_latency_seconds, e2e_request_latency_seconds;
   LatencySummary request_queue_time_seconds, request_prefill_time_seconds, request_decode_time_seconds;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "vitrine/cache/paged.hpp"
@@ -26,6 +27,7 @@ class PoolRoom final : public KvRoom {
   std::int64_t n_free() const override { return pool_->counts().n_free + n_idle(); }
   std::int64_t n_idle() const { return prefixes_ ? prefixes_->n_idle() : 0; }  // kept for later requests alone
   PrefixCache::Counts prefix_counts() const { return prefixes_ ? prefixes_->counts() : PrefixCache::Counts{}; }
+  std::string prefix_failure() const { return prefixes_ ? prefixes_->last_failure() : std::string(); }
   std::int64_t n_wanted(const Sequence& sequence, std::int64_t n_tokens) const override {
     return of(sequence).cache.blocks_wanted(n_tokens);
   }

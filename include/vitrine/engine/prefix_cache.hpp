@@ -45,12 +45,12 @@ class PrefixCache {
     std::int64_t cached_tokens = 0;           // that need not be computed, in all
     std::int64_t n_blocks = 0, n_evicted = 0;
     std::int64_t n_read = 0, n_written = 0;  // files
-    std::int64_t n_refused = 0;              // files that were damaged or foreign, and are removed
+    std::int64_t n_refused = 0;              // files that were damaged or foreign, and are removed, or not readable
     std::int64_t n_writes_failed = 0;        // files that could not be written
   };
 
   // Throws Error: bad_argument for a limit below one block, or a pool of another shape; io for a folder that cannot be
-  // made, or in which no file can.
+  // made, or in which no file can, even if there are some to read.
   PrefixCache(const Model& model, const PrefixOptions& options);
 
   // Makes `cache` begin like tokens [n], without the last, as far as that is known and more than it holds already (its

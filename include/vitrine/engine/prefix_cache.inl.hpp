@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <random>
 #include <system_error>
@@ -261,9 +262,10 @@ VITRINE_INLINE bool PrefixCache::read_file(std::span<const Token> tokens, std::b
   const auto path = file_of(tokens);
   std::error_code error;
   try {
+    errno = 0;
     std::ifstream file(path, std::ios::binary);
     if (!file && !std::filesystem::exists(path, error)) return false;  // another process made room
-    check(bool(file), ErrorKind::io, "cannot be opened");
+    check(bool(file), ErrorKind::io, "cannot be opened: ", std::generic_category().message(errno));
     SavedReader reader(file);
     const auto expected = header_of(tokens);
     std::string header(expected.size(), '\0');
@@ -274,7 +276,7 @@ VITRINE_INLINE bool PrefixCache::read_file(std::span<const Token> tokens, std::b
     check(file.peek() == std::ifstream::traits_type::eof(), ErrorKind::bad_file, "goes on behind its checksum");
   } catch (const Error& refused) {
     ++counts_.n_refused;
-    std::filesystem::remove(path, error);  // so that a good one can take its place
+    if (refused.kind() == ErrorKind::bad_file) std::filesystem::remove(path, error);  // a good one can take its place
     last_failure_ = concat(path.string(), ": ", refused.what());
     return false;
   }

@@ -112,7 +112,7 @@ VITRINE_INLINE void attention(Worker& worker, const KernelTable& kernels, const 
   const std::int64_t n_kv_head = shape.n_kv_head, n_threads = worker.n_threads();
   const std::int64_t first_span = shape.first_key(pos0) / attention_span;
   const std::int64_t n_sink_spans = shape.sinks > 0 ? 1 : 0;
-  const std::int64_t n_window_spans = (pos0 + n_tokens - 1) / attention_span - first_span + 1;
+  const std::int64_t n_window_spans = divide_up(pos0 + n_tokens, attention_span) - first_span;
   const std::int64_t n_spans = n_sink_spans + n_window_spans;
   const std::int64_t partial = attention_partial_floats(head_dim);
 

@@ -2,7 +2,7 @@
 //
 // A kernel unit (src/kernels_<isa>.cpp) defines VITRINE_ISA before its first include; a header-only unit does not, and
 // gets the one that its own flags allow (core/config.hpp). The name becomes a namespace around every kernel body, so
-// that two units never share a function.
+// that the linker never takes one unit's function for another's.
 //
 //   name         LEVEL: registers                DOTS: products of bytes
 //   scalar       0  baseline x86-64              0  in pairs of 16 bits
@@ -14,6 +14,9 @@
 #pragma once
 
 #include "vitrine/core/config.hpp"
+
+#define VITRINE_STRINGIZE(name) VITRINE_STRINGIZE_EXPANDED(name)
+#define VITRINE_STRINGIZE_EXPANDED(name) #name
 
 #ifndef VITRINE_ISA
 #define VITRINE_ISA VITRINE_FLAGS_ISA

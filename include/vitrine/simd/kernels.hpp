@@ -16,9 +16,6 @@
 #include "vitrine/simd/probe_bodies.hpp"
 #include "vitrine/simd/sampling_bodies.hpp"
 
-#define VITRINE_STRINGIZE(name) VITRINE_STRINGIZE_EXPANDED(name)
-#define VITRINE_STRINGIZE_EXPANDED(name) #name
-
 VITRINE_ISA_NAMESPACE_BEGIN
 
 inline constexpr KernelTable table = {.name = VITRINE_STRINGIZE(VITRINE_ISA),

@@ -9,9 +9,6 @@
 #include "vitrine/simd/linear_bodies.hpp"
 #include "vitrine/simd/probe_bodies.hpp"
 
-#define VITRINE_STRINGIZE(name) VITRINE_STRINGIZE_EXPANDED(name)
-#define VITRINE_STRINGIZE_EXPANDED(name) #name
-
 VITRINE_NAMESPACE_BEGIN
 
 namespace VITRINE_ISA_BELOW {
