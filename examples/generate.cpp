@@ -40,11 +40,11 @@ static void check_combination(const example::Arguments& args, const vitrine::Sam
   for (const char* name : {"system", "chat_template"})
     args.only(name, !args.has("prompt"), "with --chat, not with --prompt, which is continued as it stands");
   args.only("log_probabilities", args.json(), "with --json");
-  const auto sampled = [&](const char* name) { args.only(name, args.get<bool>("do_sample"), "with --do_sample"); };
-  for (const auto& argument : example::drawing_arguments) sampled(argument.name);
-  for (const char* name : {"preset", "top_k", "seed"}) sampled(name);
-  example::check_draws(args, sampling);
-  args.only("do_sample", sampling.temperature > 0 || sampling.dynatemp_range > 0, "with a --temperature above 0");
+  const bool samples = args.get<bool>("do_sample"), draws = example::is_drawn(sampling);
+  args.only("temperature", samples, "with --do_sample");
+  example::only_draws(args, samples, "with --do_sample");
+  example::only_draws(args, draws, "with a --temperature above 0");
+  args.only("do_sample", draws, "with a --temperature above 0");
 }
 
 static void generate(const example::Arguments& args) {

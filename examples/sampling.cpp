@@ -92,7 +92,7 @@ static void print_needle(const SamplingStage& last, double draw) {
 
 static void show(const example::Arguments& args) {
   auto options = example::sampling_options(args);
-  example::check_draws(args, options);
+  example::only_draws(args, example::is_drawn(options), "with a --temperature above 0");
   bool chosen = args.has("top_k") || args.has("preset");
   for (const auto& argument : example::drawing_arguments) chosen = chosen || args.has(argument.name);
   if (!chosen) {

@@ -96,13 +96,15 @@ inline vitrine::SamplingOptions sampling_options(const Arguments& args) {
   return options;
 }
 
-// Refuses what bears on a draw, where nothing is drawn.
-inline void check_draws(const Arguments& args, const vitrine::SamplingOptions& sampling) {
-  const bool is_drawn = sampling.temperature > 0 || sampling.dynatemp_range > 0;
-  const auto draws = [&](const char* name) { args.only(name, is_drawn, "with a --temperature above 0"); };
+// Refuses what bears on a draw, but for the temperature, where it has no effect.
+inline void only_draws(const Arguments& args, bool has_effect, const std::string& expected) {
   for (const auto& argument : drawing_arguments)
-    if (argument.number != &vitrine::SamplingOptions::temperature) draws(argument.name);
-  for (const char* name : {"preset", "top_k", "seed"}) draws(name);
+    if (argument.number != &vitrine::SamplingOptions::temperature) args.only(argument.name, has_effect, expected);
+  for (const char* name : {"preset", "top_k", "seed"}) args.only(name, has_effect, expected);
+}
+
+inline bool is_drawn(const vitrine::SamplingOptions& sampling) {
+  return sampling.temperature > 0 || sampling.dynatemp_range > 0;
 }
 
 // As JSON, ["END","\nUser:"], or one as it stands.

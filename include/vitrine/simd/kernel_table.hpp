@@ -1,5 +1,5 @@
 // The table of kernels of one instruction set: plain function pointers. One unit per instruction set fills
-// it; a set that extends another takes over what it does no differently (kernels_dots.hpp, kernels_tiles.hpp).
+// it; a set that extends another takes over what it does no differently (kernels_extended.hpp).
 //
 // Kernels are serial and chunky (a range of panels, heads or rows, never one dot product), know no public types, and
 // give the same bits from every table. Each group of entries has its header: what the functions do is written there,
