@@ -3,11 +3,13 @@
 #include <cstring>
 #include <thread>
 
+#include "cache_tools.hpp"
 #include "support/counted_allocations.hpp"
 #include "vitrine/cache/contiguous.hpp"
 #include "vitrine/cache/paged.hpp"
 
 using namespace vitrine;
+using cache_tools::add;
 
 namespace {
 
@@ -24,12 +26,6 @@ ErrorKind kind_of(Action&& action) {
   }
   FAIL("expected an Error, got none");
   throw;
-}
-
-template <class Cache>
-void add(Cache& cache, std::int64_t n) {
-  cache.prepare(n);
-  cache.append(n);
 }
 
 std::byte* block(const PagedCache& cache, std::size_t i) { return cache.tables().groups()[0].blocks[i]; }

@@ -2,15 +2,17 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "cache_tools.hpp"
 #include "vitrine/cache/paged.hpp"
 #include "vitrine/cache/prefix_index.hpp"
 #include "vitrine/sample/random.hpp"
 
 using namespace vitrine;
+using cache_tools::add;
 
 namespace {
 
-std::shared_ptr<BlockPool> pool_of(std::int64_t n) {
+std::shared_ptr<BlockPool> smallest_pool(std::int64_t n) {
   return std::make_shared<BlockPool>(KvLayout{DType::f16, 1, 1, 2}, n);
 }
 
@@ -25,8 +27,7 @@ std::vector<Token> sequence(std::int64_t n, std::int64_t place = -1, Token other
 // A sequence in a cache of its own, given to the index and then gone.
 std::int64_t insert(PrefixIndex& index, const std::shared_ptr<BlockPool>& pool, const std::vector<Token>& tokens) {
   PagedCache cache(pool, std::int64_t(tokens.size()));
-  cache.prepare(std::int64_t(tokens.size()));
-  cache.append(std::int64_t(tokens.size()));
+  add(cache, std::int64_t(tokens.size()));
   return index.insert(tokens, cache.blocks().first(tokens.size() / 64));
 }
 
@@ -35,7 +36,7 @@ std::int64_t found(PrefixIndex& index, const std::vector<Token>& tokens) { retur
 }  // namespace
 
 TEST_CASE("the longest beginning in common is found, within a block, too") {
-  const auto pool = pool_of(100);
+  const auto pool = smallest_pool(100);
   PrefixIndex index(pool, 100);
   CHECK(found(index, sequence(200)) == 0);
   CHECK(insert(index, pool, sequence(200)) == 3);
@@ -54,7 +55,7 @@ TEST_CASE("the longest beginning in common is found, within a block, too") {
 }
 
 TEST_CASE("among many branches the one that agrees longest is found") {
-  const auto pool = pool_of(200);
+  const auto pool = smallest_pool(200);
   PrefixIndex index(pool, 200);
   for (std::int64_t place = 0; place < 64; ++place)
     for (const Token other : {500, 100, 900}) insert(index, pool, sequence(64, place, other + Token(place)));
@@ -72,7 +73,7 @@ TEST_CASE("among many branches the one that agrees longest is found") {
 }
 
 TEST_CASE("the least recently used leaf makes room") {
-  const auto pool = pool_of(100);
+  const auto pool = smallest_pool(100);
   PrefixIndex index(pool, 4);
   insert(index, pool, sequence(128));            // A: two blocks
   insert(index, pool, sequence(128, 64, 1000));  // B: shares the first with A
@@ -92,7 +93,7 @@ TEST_CASE("the least recently used leaf makes room") {
 }
 
 TEST_CASE("blocks that nobody else uses are given back when the pool needs them") {
-  const auto pool = pool_of(10);
+  const auto pool = smallest_pool(10);
   {
     PrefixIndex index(pool, 10);
     PagedCache user(pool, 1000);
@@ -115,7 +116,7 @@ TEST_CASE("blocks that nobody else uses are given back when the pool needs them"
 }
 
 TEST_CASE("blocks that nobody else uses are counted as their owners come and go") {
-  const auto pool = pool_of(40);
+  const auto pool = smallest_pool(40);
   PrefixIndex index(pool, 30);
   CHECK(index.n_idle() == 0);
   // A sequence that computed its beginning beside another: the index has the other's blocks of it.

@@ -2,20 +2,16 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "cache_tools.hpp"
 #include "vitrine/cache/any_cache.hpp"
 
 using namespace vitrine;
+using cache_tools::add;
 
 namespace {
 
 KvLayout layout_of(std::int64_t n_layer) { return {DType::f16, n_layer, 1, 8}; }
 std::size_t layer_block() { return layout_of(1).block_bytes(); }
-
-template <class Cache>
-void add(Cache& cache, std::int64_t n) {
-  cache.prepare(n);
-  cache.append(n);
-}
 
 std::vector<KvReach> layers(std::vector<std::int64_t> windows) {
   std::vector<KvReach> result;

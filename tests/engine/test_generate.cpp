@@ -12,8 +12,6 @@ std::shared_ptr<const Model> qwen2() { return model(data("tiny/qwen2/model-f32.g
 
 std::vector<Token> prompt() { return {3, 1, 4, 1, 5, 9, 2, 6}; }
 
-const auto go_on = [](const GeneratedToken&) { return true; };
-
 }  // namespace
 
 TEST_CASE("generation ends at max_new_tokens, and the range gives what the result holds") {

@@ -14,7 +14,7 @@ using namespace support;
 
 namespace {
 
-const fs::path folder = data("tiny/llama_gqa");
+const fs::path llama_folder = data("tiny/llama_gqa");
 
 template <class Action>
 void check_refused(const std::string& object, Action&& action) {
@@ -30,7 +30,7 @@ void check_refused(const std::string& object, Action&& action) {
 }  // namespace
 
 TEST_CASE("every call on a session that was moved from is refused") {
-  Session first(model(folder / "model-f32.gguf"));
+  Session first(model(llama_folder / "model-f32.gguf"));
   first.prefill(std::vector<Token>{1, 2, 3});
   Generation generation(first, {4, 5});
   Session second(std::move(first));
@@ -70,7 +70,7 @@ TEST_CASE("samplers and files that were moved from are refused") {
   check_refused("sampler", [&] { sampler.sample({}, {}, 0); });
   check_refused("sampler", [&] { sampler.explain(logits); });
 
-  auto gguf = GgufFile::open(folder / "model-f32.gguf");
+  auto gguf = GgufFile::open(llama_folder / "model-f32.gguf");
   const auto tensor = gguf.tensors().front();
   const auto moved_gguf = std::move(gguf);
   CHECK(!moved_gguf.bytes(tensor).empty());
@@ -78,13 +78,13 @@ TEST_CASE("samplers and files that were moved from are refused") {
   check_refused("GGUF file", [&] { gguf.integer("llama.block_count"); });
   check_refused("GGUF file", [&] { gguf.bytes(tensor); });
 
-  auto safetensors = SafetensorsFile::open_folder(folder);
+  auto safetensors = SafetensorsFile::open_folder(llama_folder);
   const auto part = safetensors.tensors().front();
   const auto moved_safetensors = std::move(safetensors);
   CHECK(!moved_safetensors.bytes(part).empty());
   check_refused("safetensors file", [&] { safetensors.bytes(part); });
 
-  Transformer transformer(load_model_files(folder / "model-f32.gguf"));
+  Transformer transformer(load_model_files(llama_folder / "model-f32.gguf"));
   const Transformer moved_transformer(std::move(transformer));
   auto scratch = moved_transformer.make_scratch(1, 1, 1);
   Team team(1);
@@ -94,7 +94,7 @@ TEST_CASE("samplers and files that were moved from are refused") {
 TEST_CASE("what only points to something shared is of use after a move as before") {
   static_assert(!std::is_move_constructible_v<Model>);
   static_assert(std::is_nothrow_move_constructible_v<Tokenizer> && std::is_nothrow_move_assignable_v<Tokenizer>);
-  Tokenizer tokenizer = load_tokenizer(folder);
+  Tokenizer tokenizer = load_tokenizer(llama_folder);
   const auto ids = tokenizer.encode("one two");
   const Tokenizer moved_tokenizer(std::move(tokenizer));
   CHECK(tokenizer.encode("one two") == ids);

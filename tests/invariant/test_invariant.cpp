@@ -41,12 +41,6 @@ const std::vector<TinyModel> models = {
 
 constexpr std::int64_t n_steps = 16;
 
-std::vector<Token> prompt_for(const std::shared_ptr<const Model>& model) {
-  std::vector<Token> prompt;  // 40 tokens spread over the vocabulary
-  for (std::int64_t i = 0; i < 40; ++i) prompt.push_back(Token((i * 7919 + 13) % model->config().n_vocab));
-  return prompt;
-}
-
 }  // namespace
 
 TEST_CASE("every tiny model is among those that are compared", "[control]") {
@@ -59,7 +53,7 @@ TEST_CASE("chunks: any chunk size from 1 to 40 gives the bits of one pass") {
   const auto& tiny = GENERATE(from_range(models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto prompt = prompt_for(shared);
+  const auto prompt = spread_tokens(*shared, 40);
   const auto whole = run(shared, prompt, 2, {.n_threads = 1, .kv_type = tiny.kv_type, .chunk = 40});
   CHECK(whole.n_passes == 1 + 2);
   for (std::int64_t chunk = 1; chunk < 40; ++chunk) {
@@ -74,7 +68,7 @@ TEST_CASE("chunks: 20 random splits give the bits of one pass") {
   const auto& tiny = GENERATE(from_range(models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto prompt = prompt_for(shared);
+  const auto prompt = spread_tokens(*shared, 40);
   const auto whole = run(shared, prompt, 1, {.n_threads = 1, .kv_type = tiny.kv_type});
   std::mt19937 random(7);
   for (int split = 0; split < 20; ++split) {
@@ -92,7 +86,7 @@ TEST_CASE("cache: recomputing everything gives the same bits at each of 16 steps
   const auto& tiny = GENERATE(from_range(models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto prompt = prompt_for(shared);
+  const auto prompt = spread_tokens(*shared, 40);
   const auto cached = run(shared, prompt, n_steps, {.n_threads = 1, .kv_type = tiny.kv_type});
   const auto uncached = run(shared, prompt, n_steps, {.n_threads = 1, .kv_type = tiny.kv_type, .use_cache = false});
   CHECK(cached.n_pass_tokens == 40 + n_steps);
@@ -104,7 +98,7 @@ TEST_CASE("threads: 1, 2 and 3 threads give the same bits") {
   const auto& tiny = GENERATE(from_range(models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto prompt = prompt_for(shared);
+  const auto prompt = spread_tokens(*shared, 40);
   const auto one = run(shared, prompt, n_steps, {.n_threads = 1, .kv_type = tiny.kv_type});
   for (const int n_threads : {2, 3}) {
     INFO(n_threads << " threads");
@@ -128,7 +122,7 @@ TEST_CASE("instruction sets: each one of this machine gives the bits of the scal
   const auto& tiny = GENERATE(from_range(models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto prompt = prompt_for(shared);
+  const auto prompt = spread_tokens(*shared, 40);
   SessionOptions options{.n_threads = 1, .kv_type = tiny.kv_type};
   options.isa = Isa::scalar;
   const auto scalar = run(shared, prompt, 8, options);
@@ -146,7 +140,7 @@ TEST_CASE("trace: being watched changes nothing") {
   const auto& tiny = GENERATE(from_range(models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
-  const auto prompt = prompt_for(shared);
+  const auto prompt = spread_tokens(*shared, 40);
   SessionOptions options{.n_threads = 2, .kv_type = tiny.kv_type};
   const auto plain = run(shared, prompt, n_steps, options);
   std::int64_t n_events = 0;
@@ -162,7 +156,7 @@ TEST_CASE("batch: sequences in one pass get the bits that each gets alone, whoev
   INFO(tiny.path << ", cache " << tiny.kv_type.name() << (paged ? ", paged" : ", contiguous"));
   const auto shared = model(data(tiny.path));
   const auto& transformer = shared->transformer();
-  const auto all = prompt_for(shared);
+  const auto all = spread_tokens(*shared, 40);
   // Four sequences of unequal lengths in one pass, in an order that is not theirs.
   const std::vector<std::vector<Token>> prompts = {{all.begin(), all.begin() + 12},
                                                    {all.begin() + 5, all.begin() + 8},

@@ -15,7 +15,7 @@ struct LongModel {
   bool sees_all;  // some layer has no window
   KvTypes kv_type = DType::f16;
 };
-const std::vector<LongModel> models = {
+const std::vector<LongModel> long_models = {
     {"tiny/llama_gqa/model-f16.gguf", true},
     {"tiny/gemma3/model-f32.gguf", true},
     {"tiny/mistral_swa", false},
@@ -24,7 +24,7 @@ const std::vector<LongModel> models = {
     {"tiny/mistral_swa", false, DType::int4},
 };
 
-constexpr std::int64_t n_prompt = 600, n_steps = 3;
+constexpr std::int64_t n_prompt = 600, n_next = 3;
 static_assert(n_prompt > 2 * attention_span);
 
 std::vector<Token> long_prompt(const std::shared_ptr<const Model>& model) {
@@ -46,17 +46,17 @@ const std::vector<std::int64_t> pieces_at_edges = [] {
 
 Run run_long(const std::shared_ptr<const Model>& model, const SessionOptions& options,
              const std::vector<std::int64_t>& pieces = {}) {
-  return run(model, long_prompt(model), n_steps, options, pieces);
+  return run(model, long_prompt(model), n_next, options, pieces);
 }
 
 }  // namespace
 
 TEST_CASE("long: chunks of 7, 100, 256 and all, by 1, 2 and 3 threads, give the same bits") {
-  const auto& tiny = GENERATE(from_range(models));
+  const auto& tiny = GENERATE(from_range(long_models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto whole = run_long(shared, {.n_threads = 1, .kv_type = tiny.kv_type, .chunk = n_prompt});
-  CHECK(whole.n_passes == 1 + n_steps);
+  CHECK(whole.n_passes == 1 + n_next);
   struct Way {
     std::int64_t chunk;
     int n_threads;
@@ -65,20 +65,20 @@ TEST_CASE("long: chunks of 7, 100, 256 and all, by 1, 2 and 3 threads, give the 
        {Way{7, 1}, Way{7, 3}, Way{100, 1}, Way{100, 2}, Way{256, 1}, Way{256, 2}, Way{600, 3}}) {
     INFO("chunk " << chunk << ", " << n_threads << " threads");
     const auto other = run_long(shared, {.n_threads = n_threads, .kv_type = tiny.kv_type, .chunk = chunk});
-    CHECK(other.n_passes == (n_prompt + chunk - 1) / chunk + n_steps);
+    CHECK(other.n_passes == (n_prompt + chunk - 1) / chunk + n_next);
     CHECK(first_difference(whole, other) == -1);
   }
 }
 
 TEST_CASE("long: token by token across the edges of spans gives the same bits") {
-  const auto& tiny = GENERATE(from_range(models));
+  const auto& tiny = GENERATE(from_range(long_models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto whole = run_long(shared, {.n_threads = 1, .kv_type = tiny.kv_type, .chunk = n_prompt});
   for (const int n_threads : {1, 2, 3}) {
     INFO(n_threads << " threads");
     const auto pieced = run_long(shared, {.n_threads = n_threads, .kv_type = tiny.kv_type}, pieces_at_edges);
-    CHECK(pieced.n_passes == std::int64_t(pieces_at_edges.size()) + n_steps);
+    CHECK(pieced.n_passes == std::int64_t(pieces_at_edges.size()) + n_next);
     CHECK(first_difference(whole, pieced) == -1);
   }
 }
@@ -87,23 +87,23 @@ TEST_CASE("long: a prompt wholly token by token gives the same bits") {
   const auto shared = model(data("tiny/llama_gqa/model-f16.gguf"));
   const auto whole = run_long(shared, {.n_threads = 1, .chunk = n_prompt});
   const auto single = run_long(shared, {.n_threads = 1, .chunk = 1});
-  CHECK(single.n_passes == n_prompt + n_steps);
+  CHECK(single.n_passes == n_prompt + n_next);
   CHECK(first_difference(whole, single) == -1);
 }
 
 TEST_CASE("long: recomputing everything gives the same bits at each step") {
-  const auto& tiny = GENERATE(from_range(models));
+  const auto& tiny = GENERATE(from_range(long_models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto cached = run_long(shared, {.n_threads = 2, .kv_type = tiny.kv_type});
   const auto uncached = run_long(shared, {.n_threads = 2, .kv_type = tiny.kv_type, .use_cache = false});
-  CHECK(cached.n_pass_tokens == n_prompt + n_steps);
-  CHECK(uncached.n_pass_tokens == n_prompt + n_steps * n_prompt + n_steps * (n_steps + 1) / 2);
+  CHECK(cached.n_pass_tokens == n_prompt + n_next);
+  CHECK(uncached.n_pass_tokens == n_prompt + n_next * n_prompt + n_next * (n_next + 1) / 2);
   CHECK(first_difference(cached, uncached) == -1);
 }
 
 TEST_CASE("long: each instruction set of this machine gives the bits of the scalar kernels") {
-  const auto& tiny = GENERATE(from_range(models));
+  const auto& tiny = GENERATE(from_range(long_models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   const auto scalar = run_long(shared, {.n_threads = 1, .kv_type = tiny.kv_type, .isa = Isa::scalar});
@@ -120,7 +120,7 @@ TEST_CASE("long: each instruction set of this machine gives the bits of the scal
 // matter at the end where a layer sees everything, and must not where all windows are short; and with several threads
 // the spans of one token must have been separate tasks.
 TEST_CASE("long: decoding sees the spans that it should see", "[control]") {
-  const auto& tiny = GENERATE(from_range(models));
+  const auto& tiny = GENERATE(from_range(long_models));
   INFO(tiny.path << ", cache " << tiny.kv_type.name());
   const auto shared = model(data(tiny.path));
   auto prompt = long_prompt(shared);

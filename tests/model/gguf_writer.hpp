@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/allocation_counts.hpp"
+#include "vitrine/core/error.hpp"
 #include "vitrine/core/rounding.hpp"
 #include "vitrine/core/tensor.hpp"
 #include "vitrine/model/gguf.hpp"
@@ -39,6 +40,19 @@ inline std::string from_hex(std::string_view hex) {
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
     out += char(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
   return out;
+}
+
+inline const std::filesystem::path tiny = std::filesystem::path(VITRINE_TEST_DATA) / "tiny";
+
+// The message of the Error that the action throws; "" if it throws none.
+template <class Action>
+std::string refusal(Action action) {
+  try {
+    action();
+    return {};
+  } catch (const vitrine::Error& error) {
+    return error.what();
+  }
 }
 
 inline vitrine::AlignedBytes aligned(std::string_view bytes) {

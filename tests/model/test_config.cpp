@@ -17,8 +17,6 @@ using vitrine::RopeScaling;
 
 namespace {
 
-const std::filesystem::path tiny = std::filesystem::path(VITRINE_TEST_DATA) / "tiny";
-
 ModelConfig from_json(const std::string& folder, const char* file) {
   return vitrine::config_from_hf(HfConfig::open(tiny / folder / file));
 }
@@ -44,16 +42,6 @@ void check_equal(const ModelConfig& a, const ModelConfig& b) {
   for (std::size_t i = 0; i < a.layers.size(); ++i) {
     CHECK(a.layers[i].window == b.layers[i].window);
     CHECK(a.layers[i].rope == b.layers[i].rope);
-  }
-}
-
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-    return {};
-  } catch (const Error& error) {
-    return error.what();
   }
 }
 

@@ -16,7 +16,7 @@ using vitrine::GgufType;
 namespace {
 
 // The message of the Error that parsing these bytes throws; "" if it throws none.
-std::string refusal(std::string_view bytes) {
+std::string refusal_of(std::string_view bytes) {
   try {
     parse_gguf(bytes);
     return {};
@@ -83,12 +83,12 @@ TEST_CASE("Getters name the key, the expected and the found type") {
 
 TEST_CASE("Every prefix of a GGUF file is refused as truncated") {
   const std::string whole = example().file();
-  REQUIRE(refusal(whole).empty());
+  REQUIRE(refusal_of(whole).empty());
   for (std::size_t n = 0; n < whole.size(); ++n) {
     INFO("prefix of " << n << " bytes");
-    CHECK_THAT(refusal(whole.substr(0, n)), Catch::Contains("truncated"));
+    CHECK_THAT(refusal_of(whole.substr(0, n)), Catch::Contains("truncated"));
   }
-  CHECK_THAT(refusal(from_hex("47475546")), Catch::Contains("truncated at offset 4 while reading version"));
+  CHECK_THAT(refusal_of(from_hex("47475546")), Catch::Contains("truncated at offset 4 while reading version"));
 }
 
 TEST_CASE("Hostile GGUF files are refused by name, quickly and without much memory") {
@@ -213,7 +213,7 @@ TEST_CASE("Hostile GGUF files are refused by name, quickly and without much memo
   for (const auto& hostile : cases) {
     INFO(hostile.what);
     const Effort effort;
-    const std::string message = refusal(hostile.bytes);
+    const std::string message = refusal_of(hostile.bytes);
     CHECK(effort.allocations() < 100);
     CHECK(effort.bytes() < std::int64_t(16384 + 4 * hostile.bytes.size()));
     CHECK_THAT(message, Catch::Contains(hostile.message));

@@ -12,23 +12,11 @@ using vitrine::SafetensorsFile;
 
 namespace {
 
-const std::filesystem::path tiny = std::filesystem::path(VITRINE_TEST_DATA) / "tiny";
-
 std::string with_header(std::string_view header, std::size_t n_data) {
   return Bytes().text(header).raw(std::string(n_data, '\1')).data;
 }
 
 SafetensorsFile parse(std::string_view bytes) { return SafetensorsFile::parse(aligned(bytes), "test.safetensors"); }
-
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-    return {};
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 // {"t": {"dtype": ..., "shape": ..., "data_offsets": ...}}
 std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets) {

@@ -8,24 +8,14 @@
 #include <random>
 #include <vector>
 
+#include "numbers.hpp"
 #include "vitrine/core/float16.hpp"
 #include "vitrine/ops/attention.hpp"
 #include "vitrine/simd/dispatch.hpp"
 
 namespace attention_test {
 
-using namespace vitrine;
-
-inline Tensor<float, 2> random_matrix(std::int64_t rows, std::int64_t cols, unsigned seed, float range) {
-  Tensor<float, 2> result({rows, cols});
-  std::mt19937 random(seed);
-  for (std::int64_t i = 0; i < rows * cols; ++i) result.data()[i] = (float(random()) * 0x1p-31f - 1.0f) * range;
-  return result;
-}
-
-inline bool same_bits(const Tensor<float, 2>& a, const Tensor<float, 2>& b) {
-  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), sizeof(float) * std::size_t(a.view().count())) == 0;
-}
+using namespace ops_test;
 
 // A cache of `layers` layers, of which the last is used, so that offsets are not zero.
 class ScatteredCache {
@@ -63,7 +53,7 @@ class ScatteredCache {
   std::vector<std::byte*> blocks_;
 };
 
-struct Case {
+struct AttentionCase {
   AttentionShape shape;
   KvTypes types = DType::f16;
   std::int64_t pos0 = 0, n_tokens = 1;
@@ -72,7 +62,7 @@ struct Case {
 // The numbers of one case: q for the queries, k and v for every position up to the last query's.
 struct Numbers {
   Tensor<float, 2> q, k, v, q_sink;
-  explicit Numbers(const Case& c, unsigned seed = 1)
+  explicit Numbers(const AttentionCase& c, unsigned seed = 1)
       : q(random_matrix(c.n_tokens, c.shape.n_head * c.shape.head_dim, seed, 2.0f)),
         k(random_matrix(c.pos0 + c.n_tokens, c.shape.n_kv_head * c.shape.head_dim, seed + 1, 2.0f)),
         v(random_matrix(c.pos0 + c.n_tokens, c.shape.n_kv_head * c.shape.head_dim, seed + 2, 1.0f)),
@@ -88,7 +78,7 @@ inline TensorView<float, 2> rows(Tensor<float, 2>& x, std::int64_t begin, std::i
 
 // Stores keys before pos0 (the sinks, and what the window needs), then walks through the queries in chunks
 // [cuts[i], cuts[i + 1]): store, attend. What a later chunk stores is NaN while an earlier one is attended to.
-inline Tensor<float, 2> run(const Case& c, const Numbers& numbers, Isa isa, int n_threads,
+inline Tensor<float, 2> run(const AttentionCase& c, const Numbers& numbers, Isa isa, int n_threads,
                             const std::vector<std::int64_t>& cuts, unsigned order = 5) {
   ScatteredCache cache(c.types, c.shape.n_kv_head, c.shape.head_dim, c.pos0 + c.n_tokens, order);
   Tensor<float, 2> out({c.n_tokens, c.shape.n_head * c.shape.head_dim});

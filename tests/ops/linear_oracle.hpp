@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "numbers.hpp"
 #include "vitrine/core/block_decode.hpp"
 #include "vitrine/core/dtype.hpp"
 #include "vitrine/core/float16.hpp"
@@ -14,9 +15,6 @@
 namespace linear_oracle {
 
 using namespace vitrine;
-
-inline const DType all_types[] = {DType::f32,  DType::f16,  DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
-                                  DType::q5_1, DType::q8_0, DType::q4_k, DType::q5_k, DType::q6_k};
 
 // One block of one row: w = d * weight[k] + m * min[k], all integers but d and m.
 struct IntegerBlock {

@@ -30,7 +30,7 @@ Tensor<float, 2> stored(const Tensor<float, 2>& x, DType type, std::int64_t head
   return out;
 }
 
-Tensor<float, 2> expected(const Case& c, const Numbers& numbers) {
+Tensor<float, 2> expected(const AttentionCase& c, const Numbers& numbers) {
   const auto head_dim = c.shape.head_dim;
   Tensor<float, 2> out(numbers.q.shape());
   const auto query = [&](const Tensor<float, 2>& x) {
@@ -55,16 +55,16 @@ double worst_difference(const Tensor<float, 2>& a, const Tensor<float, 2>& b) {
   return worst;
 }
 
-std::vector<std::int64_t> whole(const Case& c) { return {0, c.n_tokens}; }
+std::vector<std::int64_t> whole(const AttentionCase& c) { return {0, c.n_tokens}; }
 
-std::vector<std::int64_t> steps(const Case& c, std::int64_t size) {
+std::vector<std::int64_t> steps(const AttentionCase& c, std::int64_t size) {
   std::vector<std::int64_t> cuts;
   for (std::int64_t t = 0; t < c.n_tokens; t += size) cuts.push_back(t);
   cuts.push_back(c.n_tokens);
   return cuts;
 }
 
-std::vector<std::int64_t> random_cuts(const Case& c, unsigned seed) {
+std::vector<std::int64_t> random_cuts(const AttentionCase& c, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<std::int64_t> cuts{0};
   while (cuts.back() < c.n_tokens) {
@@ -73,15 +73,15 @@ std::vector<std::int64_t> random_cuts(const Case& c, unsigned seed) {
   return cuts;
 }
 
-std::string describe(const Case& c) {
+std::string describe(const AttentionCase& c) {
   return concat(c.shape.n_head, " heads, ", c.shape.n_kv_head, " kv, width ", c.shape.head_dim, ", window ",
                 c.shape.window, ", sinks ", c.shape.sinks, ", ", c.types.name(), ", positions ", c.pos0, " + ",
                 c.n_tokens);
 }
 
 // Every width; multi-head, grouped and multi-query; windows; far positions.
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<AttentionCase> cases() {
+  std::vector<AttentionCase> all;
   for (const std::int64_t head_dim : {2, 16, 20, 32, 64, 80, 96, 100, 128, 256}) {
     all.push_back({shape_of(3, 1, head_dim), DType::f32, 0, 37});
     all.push_back({shape_of(4, 4, head_dim), DType::f16, 250, 23});
@@ -124,7 +124,7 @@ std::vector<Case> cases() {
 }  // namespace
 
 TEST_CASE("attention agrees with the reference") {
-  for (const Case& c : cases()) {
+  for (const AttentionCase& c : cases()) {
     const Numbers numbers(c);
     const auto want = expected(c, numbers);
     INFO(describe(c));
@@ -134,7 +134,7 @@ TEST_CASE("attention agrees with the reference") {
 }
 
 TEST_CASE("attention: chunks, threads, instruction sets and block tables change no bit") {
-  for (const Case& c : cases()) {
+  for (const AttentionCase& c : cases()) {
     const Numbers numbers(c);
     INFO(describe(c));
     const auto first = run(c, numbers, available_isas().back(), 1, whole(c));
@@ -154,7 +154,7 @@ TEST_CASE("attention: chunks, threads, instruction sets and block tables change 
 }
 
 TEST_CASE("attention: 20 random splits and every chunk size of a 40-token prompt") {
-  const Case c{shape_of(9, 3, 64), DType::f16, 0, 40};
+  const AttentionCase c{shape_of(9, 3, 64), DType::f16, 0, 40};
   const Numbers numbers(c);
   const Isa isa = available_isas().back();
   const auto first = run(c, numbers, isa, 2, whole(c));
@@ -164,7 +164,7 @@ TEST_CASE("attention: 20 random splits and every chunk size of a 40-token prompt
 
 // A row's numbers never depend on its company: here, other sequences attended to between the same two barriers.
 TEST_CASE("attention: several sequences in a row share the scratch without a barrier") {
-  std::vector<Case> batch;
+  std::vector<AttentionCase> batch;
   for (const std::int64_t length : {600, 1, 300, 2000, 257, 256, 1025, 90, 700}) {
     batch.push_back({shape_of(4, 1, 64), DType::f16, length, 1});
   }
@@ -202,7 +202,7 @@ TEST_CASE("attention: several sequences in a row share the scratch without a bar
 }
 
 TEST_CASE("attention: a query that sees no key gets exact zeros, its neighbours are unchanged") {
-  const Case c{shape_of(2, 1, 32), DType::f16, 0, 5};
+  const AttentionCase c{shape_of(2, 1, 32), DType::f16, 0, 5};
   const Numbers numbers(c);
   for (const Isa isa : available_isas()) {
     for (const int n_threads : {1, 2}) {
@@ -225,7 +225,7 @@ TEST_CASE("attention: a query that sees no key gets exact zeros, its neighbours 
 }
 
 TEST_CASE("attention: a query that sees all by window and sinks sees what one without a window does") {
-  Case c{with_sinks(shape_of(4, 2, 64, 40), 10), DType::f16, 0, 50};
+  AttentionCase c{with_sinks(shape_of(4, 2, 64, 40), 10), DType::f16, 0, 50};
   Numbers numbers(c);
   numbers.q_sink = random_matrix(50, 4 * 64, 1, 2.0f);  // as q: up to here nothing lies between sinks and window
   REQUIRE(same_bits(numbers.q, numbers.q_sink));

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "numbers.hpp"
 #include "vitrine/core/exact_math.hpp"
 #include "vitrine/core/float16.hpp"
 #include "vitrine/ops/elementwise.hpp"
@@ -14,22 +15,9 @@
 #include "vitrine/simd/dispatch.hpp"
 
 using namespace vitrine;
+using namespace ops_test;
 
 namespace {
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
-Tensor<float, 2> random_matrix(std::int64_t rows, std::int64_t cols, unsigned seed, float range = 3.0f) {
-  Tensor<float, 2> result({rows, cols});
-  std::mt19937 random(seed);
-  for (std::int64_t i = 0; i < rows * cols; ++i) result.data()[i] = (float(random()) * 0x1p-31f - 1.0f) * range;
-  return result;
-}
-
-bool same_bits(const Tensor<float, 2>& a, const Tensor<float, 2>& b) {
-  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), sizeof(float) * std::size_t(a.view().count())) == 0;
-}
 
 void check_close(const Tensor<float, 2>& got, const Tensor<float, 2>& want, double tolerance, double floor = 1e-3) {
   double worst = 0;

@@ -54,7 +54,7 @@ std::vector<float> stored(DType type, const float* x, std::int64_t n) {
   return out;
 }
 
-constexpr DType quantised[] = {DType::int8, DType::int4};
+constexpr DType quantised_types[] = {DType::int8, DType::int4};
 
 // k = v = x [n_tokens, head_dim], one head, from position pos0 on.
 void store(const ScatteredCache& cache, const Tensor<float, 2>& x, std::int64_t pos0,
@@ -89,8 +89,8 @@ TEST_CASE("KV types: names, sizes, and what no cache holds") {
 }
 
 TEST_CASE("store_kv quantises as the reference does, from every instruction set, and touches nothing else") {
-  for (const DType k_type : quantised) {
-    for (const DType v_type : quantised) {
+  for (const DType k_type : quantised_types) {
+    for (const DType v_type : quantised_types) {
       for (const std::int64_t head_dim : {2, 16, 20, 32, 64, 80, 96, 100, 128, 256}) {
         const std::int64_t n_kv_head = 2, n_tokens = 85, pos0 = 55;
         INFO(KvTypes(k_type, v_type).name() << ", width " << head_dim);
@@ -126,7 +126,7 @@ TEST_CASE("store_kv quantises as the reference does, from every instruction set,
 }
 
 TEST_CASE("a quantised value is within half a step, whatever else is in its head") {
-  for (const DType type : quantised) {
+  for (const DType type : quantised_types) {
     const std::int64_t head_dim = 96, group = type == DType::int8 ? head_dim : 32;
     auto x = random_matrix(64, head_dim, 3, 1);
     for (std::int64_t t = 0; t < 64; ++t) {
@@ -154,7 +154,7 @@ TEST_CASE("a quantised value is within half a step, whatever else is in its head
 }
 
 TEST_CASE("quantised caches: zeros stay exact zeros, NaN and infinity do not get lost") {
-  for (const DType type : quantised) {
+  for (const DType type : quantised_types) {
     for (const Isa isa : available_isas()) {
       const AttentionShape shape{1, 1, 64, 0, 0.125f};
       const auto attend = [&](float k_value, float v_value) {

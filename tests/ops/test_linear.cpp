@@ -12,10 +12,11 @@
 
 using namespace vitrine;
 using namespace linear_oracle;
+using namespace ops_test;
 
 namespace {
 
-struct Case {
+struct LinearCase {
   DType type;
   std::int64_t n_rows, n_cols, max_tokens;
   std::vector<std::byte> rows;
@@ -23,8 +24,8 @@ struct Case {
   PackedMatrix w;
 };
 
-Case make_case(DType type, std::int64_t n_rows, std::int64_t n_cols, std::int64_t max_tokens, bool extreme) {
-  Case c{type, n_rows, n_cols, max_tokens, {}, {}, {}, PackedMatrix(type, n_rows, n_cols)};
+LinearCase make_case(DType type, std::int64_t n_rows, std::int64_t n_cols, std::int64_t max_tokens, bool extreme) {
+  LinearCase c{type, n_rows, n_cols, max_tokens, {}, {}, {}, PackedMatrix(type, n_rows, n_cols)};
   c.rows = random_rows(type, n_rows, n_cols, extreme, unsigned(n_rows * 1000 + n_cols));
   std::mt19937 random(7);
   for (std::int64_t i = 0; i < max_tokens * n_cols; ++i) {
@@ -50,7 +51,7 @@ Case make_case(DType type, std::int64_t n_rows, std::int64_t n_cols, std::int64_
 }
 
 // The first n_tokens tokens of the case through prepare and linear; a column beyond the rows shows stray writes.
-std::vector<float> run(const Case& c, Isa isa, std::int64_t n_tokens, int n_threads, LinearOptions options = {},
+std::vector<float> run(const LinearCase& c, Isa isa, std::int64_t n_tokens, int n_threads, LinearOptions options = {},
                        float start = -77.0f) {
   const std::int64_t stride = c.n_rows + 3;
   std::vector<float> y(std::size_t(n_tokens * stride), start);
@@ -72,7 +73,7 @@ std::vector<float> run(const Case& c, Isa isa, std::int64_t n_tokens, int n_thre
   return out;
 }
 
-bool equals_wanted(const Case& c, const std::vector<float>& got) {
+bool equals_wanted(const LinearCase& c, const std::vector<float>& got) {
   return std::memcmp(got.data(), c.wanted.data(), got.size() * sizeof(float)) == 0;
 }
 
@@ -81,7 +82,7 @@ bool equals_wanted(const Case& c, const std::vector<float>& got) {
 TEST_CASE("linear layers give the bits of their definition for 1 to 40 tokens on every instruction set") {
   for (const DType type : all_types) {
     const std::int64_t block = dtype_info(type).block_len;
-    const Case c = make_case(type, 37, block == 1 ? 77 : 3 * block, 40, false);
+    const LinearCase c = make_case(type, 37, block == 1 ? 77 : 3 * block, 40, false);
     for (const Isa isa : available_isas())
       for (std::int64_t n_tokens = 1; n_tokens <= 40; ++n_tokens) {
         CAPTURE(dtype_info(type).name, isa_name(isa), n_tokens);
@@ -97,7 +98,7 @@ TEST_CASE("linear layers of any shape and number of threads give the bits of the
     lengths.push_back(block == 1 ? 1000 : 2080 / block * block + block);  // several stretches
     for (const std::int64_t n_cols : lengths)
       for (const std::int64_t n_rows : {1, 16, 100}) {
-        const Case c = make_case(type, n_rows, n_cols, 19, false);
+        const LinearCase c = make_case(type, n_rows, n_cols, 19, false);
         for (const Isa isa : available_isas())
           for (const std::int64_t n_tokens : {1, 2, 11, 19})
             for (const int n_threads : {1, 2, 3}) {
@@ -111,7 +112,7 @@ TEST_CASE("linear layers of any shape and number of threads give the bits of the
 TEST_CASE("extreme weights and activations neither saturate nor overflow") {
   for (const DType type : all_types) {
     const std::int64_t block = dtype_info(type).block_len;
-    const Case c = make_case(type, 48, block == 1 ? 64 : 4 * block, 17, true);
+    const LinearCase c = make_case(type, 48, block == 1 ? 64 : 4 * block, 17, true);
     for (const Isa isa : available_isas())
       for (const std::int64_t n_tokens : {1, 9, 17}) {
         CAPTURE(dtype_info(type).name, isa_name(isa), n_tokens);
@@ -122,7 +123,7 @@ TEST_CASE("extreme weights and activations neither saturate nor overflow") {
 
 TEST_CASE("more tokens than one sweep holds") {
   for (const DType type : {DType::q4_1, DType::q6_k, DType::f16}) {
-    const Case c = make_case(type, 17, 256, 530, false);
+    const LinearCase c = make_case(type, 17, 256, 530, false);
     for (const Isa isa : available_isas()) {
       CAPTURE(dtype_info(type).name, isa_name(isa));
       CHECK(equals_wanted(c, run(c, isa, 530, 2)));
@@ -132,7 +133,7 @@ TEST_CASE("more tokens than one sweep holds") {
 
 TEST_CASE("bias and residual are added after the product, in that order") {
   for (const DType type : {DType::f32, DType::q8_0, DType::q4_k}) {
-    const Case c = make_case(type, 37, 256, 5, false);
+    const LinearCase c = make_case(type, 37, 256, 5, false);
     std::vector<float> bias(37);
     for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = 0.1f * float(i) - 1.7f;
     for (const Isa isa : available_isas())
@@ -169,7 +170,7 @@ TEST_CASE("the maxima of blocks are those of the results, which they change no b
   for (const DType type : all_types)
     for (const std::int64_t n_rows : {1, 64, 65, 333}) {
       const std::int64_t block = dtype_info(type).block_len, n_blocks = (n_rows + 63) / 64;
-      const Case c = make_case(type, n_rows, block == 1 ? 33 : block, 19, false);
+      const LinearCase c = make_case(type, n_rows, block == 1 ? 33 : block, 19, false);
       // Results that are not finite, in some blocks: by a bias at one row.
       std::vector<float> bias(std::size_t(n_rows), -0.0f);
       for (const float bad : {0.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
@@ -200,7 +201,7 @@ TEST_CASE("the maxima of blocks are those of the results, which they change no b
 
 TEST_CASE("any range of panels computes its own rows and no others") {
   for (const DType type : all_types) {
-    const Case c = make_case(type, 16 * 11 - 3, dtype_info(type).block_len == 1 ? 33 : 256, 17, false);
+    const LinearCase c = make_case(type, 16 * 11 - 3, dtype_info(type).block_len == 1 ? 33 : 256, 17, false);
     LinearInput input;
     input.reserve(17, c.n_cols);
     Team team(1);
@@ -238,7 +239,7 @@ TEST_CASE("NaN or infinity in the input shows in every row of that token, and on
       for (const Isa isa : available_isas())
         for (const std::int64_t at : {0, 15, 16, 255}) {
           CAPTURE(dtype_info(type).name, isa_name(isa), bad, at);
-          Case c = make_case(type, 20, 256, 5, false);
+          LinearCase c = make_case(type, 20, 256, 5, false);
           c.x[std::size_t(2 * 256 + at)] = bad;
           for (const std::int64_t n_tokens : {3, 5}) {
             const auto y = run(c, isa, n_tokens, 1);
@@ -253,7 +254,7 @@ TEST_CASE("NaN or infinity in the input shows in every row of that token, and on
 }
 
 TEST_CASE("shapes that do not fit are refused by name") {
-  const Case c = make_case(DType::q8_0, 20, 64, 2, false);
+  const LinearCase c = make_case(DType::q8_0, 20, 64, 2, false);
   const PackedMatrix other(DType::q4_k, 20, 256);
   OwnWorker worker;
   LinearInput input;

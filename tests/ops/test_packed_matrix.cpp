@@ -5,16 +5,15 @@
 #include <random>
 #include <vector>
 
+#include "numbers.hpp"
 #include "vitrine/core/block_decode.hpp"
 #include "vitrine/core/error.hpp"
 #include "vitrine/ops/packed_matrix.hpp"
 
 using namespace vitrine;
+using namespace ops_test;
 
 namespace {
-
-const DType all_types[] = {DType::f32,  DType::f16,  DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
-                           DType::q5_1, DType::q8_0, DType::q4_k, DType::q5_k, DType::q6_k};
 
 // Any bytes are a valid row of any type.
 std::vector<std::byte> random_rows(std::size_t n_bytes, unsigned seed) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "numbers.hpp"
 #include "vitrine/core/error.hpp"
 #include "vitrine/core/float16.hpp"
 #include "vitrine/ops/logits.hpp"
@@ -14,10 +15,9 @@
 #include "vitrine/simd/dispatch.hpp"
 
 using namespace vitrine;
+using namespace ops_test;
 
 namespace {
-
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // Rows of any quants, with n_winners rows among them that point along x.
 struct Head {

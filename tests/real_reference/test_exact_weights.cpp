@@ -6,23 +6,15 @@
 
 #include "common/decoded_weights.hpp"
 #include "common/logit_measures.hpp"
+#include "llama_cpp.hpp"
 #include "support/json.hpp"
 #include "support/models.hpp"
 
 using namespace support;
+using llama_cpp::allowance;
+using llama_cpp::reals;
 
 namespace {
-
-// llama.cpp's mean |difference| (build 11434, same files, compiled for AVX2) of the reference's 20 largest logits at
-// each position of the long text: with an F16 cache and flash attention, as it does by default, and with an F32 cache.
-struct Real {
-  const char* file;
-  const char* fixture;
-  double mean_f16, mean_f32;
-};
-const std::vector<Real> reals = {{smollm2_file, "smollm2.json", 0.1252, 0.1197},
-                                 {gemma3_file, "gemma3.json", 0.1636, 0.1528}};
-constexpr double allowance = 1.1;
 
 std::shared_ptr<const Model> decoded_model(const std::string& file) {
   return example::load_decoded(*testing::real_model(file), *real_model(file));  // anew: it is large

@@ -10,25 +10,13 @@
 #include <cmath>
 
 #include "common/logit_measures.hpp"
+#include "llama_cpp.hpp"
 #include "support/json.hpp"
 #include "support/models.hpp"
 
 using namespace support;
-
-namespace {
-
-struct Real {
-  const char* file;
-  const char* fixture;
-  double largest, mean;     // F32 cache: |difference| of the 20 largest logits of each prompt's last position
-  double perplexity_error;  // of the long text, relative to the reference
-  double rms_f32, rms_f16;  // of the differences of the long text's log-probabilities
-};
-const std::vector<Real> reals = {{smollm2_file, "smollm2.json", 0.525, 0.149, 0.0087, 0.0772, 0.0802},
-                                 {gemma3_file, "gemma3.json", 0.310, 0.101, 0.0035, 0.0990, 0.1078}};
-constexpr double allowance = 1.1;
-
-}  // namespace
+using llama_cpp::allowance;
+using llama_cpp::reals;
 
 TEST_CASE("real models: logits are as near to the reference as 8-bit activations allow") {
   const auto& real = GENERATE(from_range(reals));

@@ -10,12 +10,12 @@ using namespace vitrine;
 
 namespace {
 
-struct Case {
+struct NTopCase {
   SamplingOptions options;
   std::int64_t n_top;
 };
 
-const std::vector<Case> cases = {
+const std::vector<NTopCase> n_top_cases = {
     {{.temperature = 0}, 1},
     {{.temperature = 0.7, .top_k = 40, .top_p = 0.9}, 40},
     {{.top_k = 5, .min_p = 0.05}, 5},
@@ -36,7 +36,7 @@ TEST_CASE("a sampler draws the same token when all but the logits that it asks f
   constexpr std::int64_t n_vocab = 40000;
   std::mt19937 random(11);
   std::normal_distribution<float> normal(0, 3);
-  for (const auto& [options, n_top] : cases) {
+  for (const auto& [options, n_top] : n_top_cases) {
     auto with_seed = options;
     with_seed.seed = 9;
     Sampler full(with_seed, n_vocab), part(with_seed, n_vocab);

@@ -36,14 +36,14 @@ void check_same(const SamplingChain& chain, const std::vector<float>& logits, co
   CHECK(explanation.stages.back().entropy == Approx(naive::entropy(expected)).margin(2e-5));
 }
 
-struct Case {
+struct StepCase {
   SamplingStep step;
   std::function<void(naive::Logits&)> naive;
 };
 
-const std::vector<Case>& cases() {
+const std::vector<StepCase>& step_cases() {
   using naive::Logits;
-  static const std::vector<Case> all = {
+  static const std::vector<StepCase> all = {
       {Temperature{0.7}, [](Logits& z) { naive::temperature(z, 0.7); }},
       {DynamicTemperature{1.1, 0.6, 0.8}, [](Logits& z) { naive::dynamic_temperature(z, 1.1, 0.6, 0.8); }},
       {DynamicTemperature{0.5, 0.9, 1}, [](Logits& z) { naive::dynamic_temperature(z, 0.5, 0.9, 1); }},
@@ -66,11 +66,11 @@ const std::vector<Case>& cases() {
 TEST_CASE("each step, and each pair of steps, does what its definition says") {
   for (const std::int64_t n : {2, 5, 17, 100, 1000}) {
     const auto logits = wavy_logits(n, std::uint64_t(n));
-    for (const auto& first : cases()) {
+    for (const auto& first : step_cases()) {
       naive::Logits once(logits.begin(), logits.end());
       first.naive(once);
       check_same({first.step}, logits, once);
-      for (const auto& second : cases()) {
+      for (const auto& second : step_cases()) {
         if (naive::order(once).size() == 1) continue;
         auto twice = once;
         second.naive(twice);
@@ -82,7 +82,7 @@ TEST_CASE("each step, and each pair of steps, does what its definition says") {
 
 TEST_CASE("steps over a large vocabulary, where sums run in lanes") {
   const auto logits = wavy_logits(20000, 3);
-  for (const auto& test : cases()) {
+  for (const auto& test : step_cases()) {
     naive::Logits expected(logits.begin(), logits.end());
     test.naive(expected);
     check_same({test.step}, logits, expected);

@@ -8,8 +8,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-const auto go_on = [](const GeneratedToken&) { return true; };
-
 // The model's own end tokens and two more, all of them far likelier than anything else.
 struct Ends {
   std::vector<Token> extra = {9, 17}, all = extra;

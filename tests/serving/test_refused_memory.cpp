@@ -10,7 +10,7 @@ using namespace support;
 
 namespace {
 
-const char* const file = "tiny/llama_gqa/model-f32.gguf";
+const char* const llama_file = "tiny/llama_gqa/model-f32.gguf";
 
 // Refuses allocation 0, then `step`, 2 `step`, ... of `action`, each time in a state made anew by `prepare`, until none
 // is refused any more; `afterwards` looks at the state. Returns how many were refused.
@@ -39,12 +39,10 @@ std::int64_t refuse_each(std::int64_t step, Prepare&& prepare, Action&& action, 
   }
 }
 
-constexpr auto kinds = {CacheKind::contiguous, CacheKind::paged, CacheKind::ring};
-
 }  // namespace
 
 TEST_CASE("refused memory while a model is loaded") {
-  for (const char* name : {file, "tiny/mistral_swa"}) {  // a GGUF file, a folder
+  for (const char* name : {llama_file, "tiny/mistral_swa"}) {  // a GGUF file, a folder
     INFO(name);
     const auto n = refuse_each(
         is_sanitized ? 7 : 1, [] { return std::shared_ptr<const Model>(); },
@@ -56,12 +54,12 @@ TEST_CASE("refused memory while a model is loaded") {
 
 TEST_CASE("refused memory while a session is made, reads, writes, forks and is saved") {
   using State = std::optional<Session>;
-  const auto shared = model(data(file));
+  const auto shared = model(data(llama_file));
   const auto prompt = some_tokens(130);
   Session fresh(shared, {.n_threads = 1});
   fresh.prefill(prompt);
   const auto expected = copy(fresh.decode(7));
-  for (const auto kind : kinds) {
+  for (const auto kind : all_cache_kinds) {
     INFO(cache_kind_name(kind));
     const SessionOptions options{.n_context = 256, .n_threads = 1, .cache = kind, .chunk = 32};
     const auto make = [&] { return State(std::in_place, shared, options); };
@@ -127,7 +125,7 @@ TEST_CASE("refused memory while a session is made, reads, writes, forks and is s
 }
 
 TEST_CASE("refused memory reaches no request through its prefixes") {
-  const auto shared = model(data(file));
+  const auto shared = model(data(llama_file));
   const auto prompt = some_tokens(130);
   Session fresh(shared, {.n_threads = 1});
   fresh.prefill(prompt);

@@ -18,13 +18,11 @@ Error refused(Session& session, const std::string& file) {
   return error_of([&] { session.load(in); });
 }
 
-constexpr auto kinds = {CacheKind::contiguous, CacheKind::paged, CacheKind::ring};
-
 }  // namespace
 
 TEST_CASE("a restored session goes on with the same bits") {
   for (const char* path : {"tiny/llama_gqa/model-f32.gguf", "tiny/mistral_swa", "tiny/gemma3/model-f32.gguf"})
-    for (const auto kind : kinds)
+    for (const auto kind : all_cache_kinds)
       for (const std::int64_t n : {0, 1, 63, 64, 130, 200}) {
         const auto types = n % 2 ? KvTypes(DType::int8, DType::int4) : n == 64 ? KvTypes(DType::int4) : DType::f16;
         const bool sinks = n == 200;
@@ -60,7 +58,7 @@ TEST_CASE("a restored session goes on with the same bits") {
 }
 
 TEST_CASE("a file that is cut at any byte, or damaged in any byte, is refused and the session is as it was") {
-  for (const auto kind : kinds) {
+  for (const auto kind : all_cache_kinds) {
     INFO(cache_kind_name(kind));
     const auto shared = model(data("tiny/mistral_swa"));
     const SessionOptions options{.n_context = 128, .n_threads = 1, .cache = kind, .chunk = 8};

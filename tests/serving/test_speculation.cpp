@@ -44,8 +44,6 @@ std::shared_ptr<Drafter> at_random() {
   });
 }
 
-const auto go_on = [](const GeneratedToken&) { return true; };
-
 struct Outcome {
   GenerateResult result;
   std::int64_t length;

@@ -52,8 +52,6 @@ std::vector<Token> spelled(const std::string& text, std::vector<Token> more = {}
 
 std::shared_ptr<const Model> qwen2() { return model(data("tiny/qwen2/model-f32.gguf")); }
 std::vector<Token> prompt() { return {3, 1, 4, 1, 5, 9, 2, 6}; }
-const auto go_on = [](const GeneratedToken&) { return true; };
-
 }  // namespace
 
 TEST_CASE("each reason to end, and what is shown by then") {

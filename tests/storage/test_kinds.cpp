@@ -10,14 +10,6 @@ namespace {
 // Windows (8 tokens in both) far shorter than the prompt, and a model without any.
 const std::vector<std::string> models = {"tiny/mistral_swa", "tiny/gemma3/model-f32.gguf",
                                          "tiny/llama_gqa/model-f16.gguf"};
-const std::vector<CacheKind> kinds = {CacheKind::contiguous, CacheKind::paged, CacheKind::ring};
-
-std::vector<Token> long_prompt(const std::shared_ptr<const Model>& model, std::int64_t n = 300) {
-  std::vector<Token> prompt;
-  for (std::int64_t i = 0; i < n; ++i) prompt.push_back(Token((i * 7919 + 13) % model->config().n_vocab));
-  return prompt;
-}
-
 // Logits of the last token of each prompt and of its next three tokens.
 using Rows = std::vector<std::vector<float>>;
 constexpr std::int64_t n_next = 3;
@@ -73,9 +65,9 @@ TEST_CASE("kinds: contiguous, paged and ring storage give the same bits") {
   const auto kv_type = GENERATE(KvTypes(DType::f32), DType::f16, DType::bf16, DType::int8, DType::int4);
   INFO(path << ", " << kv_type.name());
   const auto shared = model(data(path));
-  const auto prompt = long_prompt(shared);
+  const auto prompt = spread_tokens(*shared, 300);
   const auto expected = run(shared, prompt, 8, {.n_threads = 1, .kv_type = kv_type, .chunk = 300});
-  for (const auto kind : kinds)
+  for (const auto kind : all_cache_kinds)
     for (const std::int64_t chunk : {1, 17, 64, 300})
       for (const int n_threads : {1, 2}) {
         INFO(cache_kind_name(kind) << ", chunk " << chunk << ", " << n_threads << " threads");
@@ -90,7 +82,7 @@ TEST_CASE("kinds: sequences in the same passes get the bits that each gets alone
   const auto kv_type = GENERATE(KvTypes(DType::f32), DType::f16, DType::bf16, DType::int8, DType::int4);
   INFO(path << ", " << kv_type.name());
   const auto shared = model(data(path));
-  const auto all = long_prompt(shared);
+  const auto all = spread_tokens(*shared, 300);
   std::vector<std::vector<Token>> sequences;
   std::vector<Rows> expected;
   for (const auto& [first, n] : {std::pair(0, 70), {100, 13}, {150, 110}}) {
@@ -101,7 +93,7 @@ TEST_CASE("kinds: sequences in the same passes get the bits that each gets alone
     rows.push_back(copy(alone.prefill(tokens.first(tokens.size() - n_next))));
     for (const auto token : tokens.last(n_next)) rows.push_back(copy(alone.decode(token)));
   }
-  for (const auto kind : kinds)
+  for (const auto kind : all_cache_kinds)
     for (const std::int64_t chunk : {1, 17, 64})
       for (const int n_threads : {1, 2}) {
         INFO(cache_kind_name(kind) << ", chunk " << chunk << ", " << n_threads << " threads");
@@ -127,7 +119,7 @@ TEST_CASE("kinds: types of the cache move logits by no more than their rounding 
                                      {DType::int4, 2, 0.3}};
   for (const auto& path : models) {
     const auto shared = model(data(path));
-    const auto prompt = long_prompt(shared);
+    const auto prompt = spread_tokens(*shared, 300);
     const auto logits_of = [&](KvTypes types) {
       Session session(shared, {.n_context = 300, .kv_type = types});
       Rows rows;
@@ -166,10 +158,10 @@ TEST_CASE("kinds: a ring really overwrites what left the window, and keeps the r
 
 TEST_CASE("kinds: going back and cancelled calls leave a session with the bits of a fresh one") {
   const auto path = GENERATE(from_range(models));
-  const auto kind = GENERATE(from_range(kinds));
+  const auto kind = GENERATE(from_range(all_cache_kinds));
   INFO(path << ", " << cache_kind_name(kind));
   const auto shared = model(data(path));
-  const auto prompt = long_prompt(shared, 250);
+  const auto prompt = spread_tokens(*shared, 250);
   const SessionOptions options{.n_context = 256, .n_threads = 1, .cache = kind, .chunk = 16};
   Session fresh(shared, {.n_context = 256, .n_threads = 1});
   const auto expected = copy(fresh.prefill(std::span(prompt).first(200)));
@@ -190,10 +182,10 @@ TEST_CASE("kinds: going back and cancelled calls leave a session with the bits o
 
 TEST_CASE("kinds: forks go their own ways with the bits of fresh sessions") {
   const auto path = GENERATE(from_range(models));
-  const auto kind = GENERATE(from_range(kinds));
+  const auto kind = GENERATE(from_range(all_cache_kinds));
   INFO(path << ", " << cache_kind_name(kind));
   const auto shared = model(data(path));
-  const auto prompt = long_prompt(shared, 150);
+  const auto prompt = spread_tokens(*shared, 150);
   const SessionOptions options{.n_context = 256, .n_threads = 1, .cache = kind, .chunk = 32};
   Session session(shared, options);
   session.prefill(std::span(prompt).first(100));
@@ -223,7 +215,7 @@ TEST_CASE("kinds: forks go their own ways with the bits of fresh sessions") {
 
 TEST_CASE("kinds: sessions on one pool, and what does not fit them", "[control]") {
   const auto shared = model(data("tiny/llama_gqa/model-f32.gguf"));
-  const auto prompt = long_prompt(shared, 130);
+  const auto prompt = spread_tokens(*shared, 130);
   const auto pool = std::make_shared<BlockPool>(shared->transformer().kv_layout(DType::f16), 4);
   Session one(shared, {.cache = CacheKind::paged, .pool = pool, .chunk = 64});
   Session other(shared, {.cache = CacheKind::paged, .pool = pool, .chunk = 64});

@@ -11,25 +11,19 @@ using namespace support;
 namespace {
 
 // No window of their own, one in all layers (24 tokens), one in some.
-const std::vector<std::string> models = {"tiny/llama_gqa/model-f16.gguf", "tiny/mistral_swa",
-                                         "tiny/gemma3/model-f32.gguf"};
-
-std::vector<Token> long_prompt(const std::shared_ptr<const Model>& model, std::int64_t n = 300) {
-  std::vector<Token> prompt;
-  for (std::int64_t i = 0; i < n; ++i) prompt.push_back(Token((i * 7919 + 13) % model->config().n_vocab));
-  return prompt;
-}
+const std::vector<std::string> windowed_models = {"tiny/llama_gqa/model-f16.gguf", "tiny/mistral_swa",
+                                                  "tiny/gemma3/model-f32.gguf"};
 
 }  // namespace
 
 TEST_CASE(
     "window and sinks: every kind of cache, chunk, thread and instruction set, and no cache, give the same bits") {
-  const auto path = GENERATE(from_range(models));
+  const auto path = GENERATE(from_range(windowed_models));
   const std::int64_t sinks = GENERATE(0, 4, 70);
   const auto kv_type = GENERATE(KvTypes(DType::f16), KvTypes(DType::int8, DType::int4));
   INFO(path << ", " << sinks << " sinks, " << kv_type.name());
   const auto shared = model(data(path));
-  const auto prompt = long_prompt(shared);
+  const auto prompt = spread_tokens(*shared, 300);
   SessionOptions options{.n_threads = 1, .kv_type = kv_type, .window = 20, .sinks = sinks, .chunk = 300};
   const auto expected = run(shared, prompt, 4, options);
   for (const auto kind : {CacheKind::contiguous, CacheKind::paged, CacheKind::ring})
@@ -50,7 +44,7 @@ TEST_CASE(
 
 TEST_CASE("window and sinks: what a session sees, and what it does not", "[control]") {
   const auto shared = model(data("tiny/llama_gqa/model-f16.gguf"));
-  auto prompt = long_prompt(shared);
+  auto prompt = spread_tokens(*shared, 300);
   const auto n_layer = shared->config().n_layer;
   const auto last = [&](std::int64_t window, std::int64_t sinks) {
     Session session(shared,
@@ -91,7 +85,7 @@ TEST_CASE("sinks: the second query is the first one, turned for the place right 
       seen[std::string(event.name)] = {event.value.data(), event.value.data() + event.value.count()};
   };
   Session session(shared, options);
-  session.prefill(long_prompt(shared, 60));
+  session.prefill(spread_tokens(*shared, 60));
   std::vector<std::int64_t> positions, sink_positions;
   for (std::int64_t p = 0; p < 60; ++p) positions.push_back(p), sink_positions.push_back(std::min<std::int64_t>(p, 23));
   const auto expect = [&](const char* name, const std::vector<std::int64_t>& at) {

@@ -28,6 +28,9 @@ inline constexpr bool is_sanitized = true;  // all takes many times as long
 inline constexpr bool is_sanitized = false;
 #endif
 
+inline constexpr auto all_cache_kinds = {CacheKind::contiguous, CacheKind::paged, CacheKind::ring};
+inline const auto go_on = [](const GeneratedToken&) { return true; };  // a callback that never stops generation
+
 template <class Action>
 Error error_of(Action&& action) {
   try {
@@ -45,6 +48,9 @@ std::shared_ptr<const Model> tiny();
 
 // n ids that every tiny model has, others for another `first`.
 std::vector<Token> some_tokens(std::int64_t n, std::int64_t first = 5);
+
+// n ids spread over the model's vocabulary.
+std::vector<Token> spread_tokens(const Model& model, std::int64_t n);
 
 // The folders of tests/data/tiny, one for each model with random weights.
 std::vector<std::string> tiny_folders();

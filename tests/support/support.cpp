@@ -41,6 +41,12 @@ std::vector<Token> some_tokens(std::int64_t n, std::int64_t first) {
   return result;
 }
 
+std::vector<Token> spread_tokens(const Model& model, std::int64_t n) {
+  std::vector<Token> tokens;
+  for (std::int64_t i = 0; i < n; ++i) tokens.push_back(Token((i * 7919 + 13) % model.config().n_vocab));
+  return tokens;
+}
+
 std::vector<std::string> tiny_folders() {
   std::vector<std::string> result;
   for (const auto& entry : fs::directory_iterator(data("tiny"))) result.push_back(entry.path().filename().string());

@@ -144,11 +144,7 @@ constexpr std::size_t shorter = 10;
 constexpr std::size_t shorter = 1;
 #endif
 
-std::string repeated(const std::string& text, std::size_t n) {
-  std::string out;
-  for (std::size_t i = 0; i < n / shorter; ++i) out += text;
-  return out;
-}
+std::string shortened(const std::string& text, std::size_t n) { return repeated(text, n / shorter); }
 
 }  // namespace
 
@@ -159,11 +155,13 @@ TEST_CASE("long runs need no stack and come to an end") {
   std::mt19937 random(2);
   for (std::size_t i = 0; i < 1'000'000 / shorter; ++i)
     base64 += "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[random() % 64];
-  const std::vector<std::string> texts = {
-      repeated("A", 100'000),         repeated("Z", 131'072),   repeated("us", 50'000),      repeated("\n", 50'000),
-      repeated(" ", 1'000'000),       repeated(".", 100'000),   repeated("\u6F22", 100'000), base64,
-      repeated(" ", 1'000'000) + "x", repeated("a1 ", 300'000), repeated("\t\n ", 300'000),  repeated("'s", 400'000),
-      repeated("\xFF", 300'000),      repeated("1", 1'000'000)};
+  const std::vector<std::string> texts = {shortened("A", 100'000),         shortened("Z", 131'072),
+                                          shortened("us", 50'000),         shortened("\n", 50'000),
+                                          shortened(" ", 1'000'000),       shortened(".", 100'000),
+                                          shortened("\u6F22", 100'000),    base64,
+                                          shortened(" ", 1'000'000) + "x", shortened("a1 ", 300'000),
+                                          shortened("\t\n ", 300'000),     shortened("'s", 400'000),
+                                          shortened("\xFF", 300'000),      shortened("1", 1'000'000)};
   std::vector<Tokenizer> tokenizers = {load_tokenizer(data("tokenizers/spm_llama/tokenizer.model")),
                                        load_tokenizer(data("tokenizers/spm_gemma/tokenizer.model"))};
   for (const char* pre : {"llama-bpe", "gpt-2", "qwen2", "smollm", "deepseek-llm", "deepseek-v3", "gpt-4o", "tekken",

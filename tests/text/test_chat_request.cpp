@@ -17,7 +17,7 @@ Tokenizer bytes_tokenizer() {
   for (const char* marker : {"<|im_start|>", "<|im_end|>"}) add_token(spec, marker, TokenKind::control);
   return Tokenizer(spec);
 }
-const char* const source =
+const char* const chatml =
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
@@ -39,7 +39,7 @@ std::int64_t count(const BuiltRequest& built, RequestPart part) {
 
 TEST_CASE("a request shows all of its stages") {
   const Tokenizer tokenizer = bytes_tokenizer();
-  const ChatTemplate chat(tokenizer, source);
+  const ChatTemplate chat(tokenizer, chatml);
   const auto built = build_request(chat, tokenizer, full());
   CHECK(built.prompt.text ==
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\none<|im_end|>\n<|im_start|>assistant\n1<|im_end|>\n"
@@ -61,7 +61,7 @@ TEST_CASE("a request shows all of its stages") {
 
 TEST_CASE("what does not fit is refused with all the numbers") {
   const Tokenizer tokenizer = bytes_tokenizer();
-  const ChatTemplate chat(tokenizer, source);
+  const ChatTemplate chat(tokenizer, chatml);
   ChatRequest request = full();
   const auto n = std::int64_t(build_request(chat, tokenizer, request).tokens.size());
   request.budget.total = n;
@@ -77,7 +77,7 @@ TEST_CASE("what does not fit is refused with all the numbers") {
 
 TEST_CASE("turns and documents are left out only when asked, and listed") {
   const Tokenizer tokenizer = bytes_tokenizer();
-  const ChatTemplate chat(tokenizer, source);
+  const ChatTemplate chat(tokenizer, chatml);
   ChatRequest request = full();
   request.budget.documents = 30;
   CHECK_THROWS_AS(build_request(chat, tokenizer, request), Error);
@@ -110,7 +110,7 @@ TEST_CASE("turns and documents are left out only when asked, and listed") {
 
 TEST_CASE("no more is left out than must be, from many parts too") {
   const Tokenizer tokenizer = bytes_tokenizer();
-  const ChatTemplate chat(tokenizer, source);
+  const ChatTemplate chat(tokenizer, chatml);
   ChatRequest request{.question = "q", .drop_lowest_documents = true, .drop_oldest_turns = true};
   jinja::Value::Items history;
   for (int i = 0; i < 40; ++i) {
@@ -143,7 +143,7 @@ TEST_CASE("no more is left out than must be, from many parts too") {
 
 TEST_CASE("what makes no sense is refused") {
   const Tokenizer tokenizer = bytes_tokenizer();
-  const ChatTemplate chat(tokenizer, source);
+  const ChatTemplate chat(tokenizer, chatml);
   ChatRequest request = full();
   request.budget.history = -1;
   CHECK(error_of([&] { build_request(chat, tokenizer, request); }) == "budget: expected at least 0 tokens, got -1");
@@ -182,7 +182,7 @@ TEST_CASE("documents go where the template shows them, if it does") {
   ChatRequest request = full();
   request.documents_by_template = true;
   CHECK(error_of([&] {
-          build_request(ChatTemplate(tokenizer, source), tokenizer, request);
+          build_request(ChatTemplate(tokenizer, chatml), tokenizer, request);
         }).find("shows no documents") != std::string::npos);
   const ChatTemplate shows(tokenizer, "{% for d in documents %}{{ d.text }};{% endfor %}{{ messages|length }}");
   const auto built = build_request(shows, tokenizer, request);

@@ -13,6 +13,7 @@ using jinja::TemplateError;
 using jinja::Value;
 using text_tools::data;
 using text_tools::on_little_stack;
+using text_tools::repeated;
 
 namespace {
 
@@ -48,12 +49,6 @@ Failure failure_of(const std::string& source, const Value& values = variables) {
   }
   FAIL("no error was thrown");
   return {};
-}
-
-std::string repeated(const std::string& text, std::size_t n) {
-  std::string out;
-  for (std::size_t i = 0; i < n; ++i) out += text;
-  return out;
 }
 
 }  // namespace
@@ -219,9 +214,9 @@ TEST_CASE("work grows with the length of a template, not with its square") {
 }
 
 TEST_CASE("a long conversation is no endless one") {
-  std::string json = "{\"messages\": [";
-  for (int i = 0; i < 4000; ++i) json += "{\"role\": \"user\", \"content\": \"some words of a message\"},";
-  const Value long_one = Value::from_json(json + "{\"role\": \"user\", \"content\": \"\"}]}");
+  std::string conversation = "{\"messages\": [";
+  for (int i = 0; i < 4000; ++i) conversation += "{\"role\": \"user\", \"content\": \"some words of a message\"},";
+  const Value long_one = Value::from_json(conversation + "{\"role\": \"user\", \"content\": \"\"}]}");
   const std::string source =
       "{% for m in messages %}{% if m.role == 'user' and not m.tool_calls %}{{ '<|im_start|>' + m['role'] + '\n' + "
       "m['content']|trim + '<|im_end|>' }}{% elif m.role == 'x' %}{% endif %}{% endfor %}";

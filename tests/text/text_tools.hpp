@@ -24,6 +24,12 @@ inline std::string read_text(const std::string& name) {
   return out.str();
 }
 
+inline std::string repeated(const std::string& text, std::size_t n) {
+  std::string out;
+  for (std::size_t i = 0; i < n; ++i) out += text;
+  return out;
+}
+
 inline std::vector<vitrine::Token> plain(const vitrine::Tokenizer& tokenizer, std::string_view text) {
   return tokenizer.encode(text, {.add_special = false, .parse_special = false});
 }
