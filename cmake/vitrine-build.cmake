@@ -68,11 +68,11 @@ endif()
 # Kernels for one instruction set each, src/kernels_<isa>.cpp. Only these units see wide instructions; their symbols
 # stay hidden, so that no copy of a shared inline function can leave them and reach a processor that lacks the set.
 function(vitrine_isa_units)
-  # Every kernel is one function into which all else is inlined. What g++ does between functions, and to find out where
-  # pointers lead, takes a third of the time that these units take and finds nothing.
+  # Every kernel is one function into which all else is inlined. What g++ does between functions takes a quarter of the
+  # time that these units take and finds nothing.
   set(within_functions)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    foreach(pass ipa-cp ipa-icf ipa-modref ipa-pure-const ipa-reference ipa-sra tree-pta)
+    foreach(pass ipa-cp ipa-icf ipa-modref ipa-pure-const ipa-reference ipa-sra)
       list(APPEND within_functions -fno-${pass})
     endforeach()
   endif()
