@@ -160,12 +160,15 @@ TEST_CASE("add, scale, gated activations") {
     }
     CHECK(same_bits(run_everywhere(x, [&](Worker& w, auto& k, auto out) { add(w, k, out, y.view()); }), sums));
     CHECK(same_bits(run_everywhere(x, [&](Worker& w, auto& k, auto out) { scale(w, k, out, 1.7f); }), scaled));
-    check_close(
-        run_everywhere(x, [&](Worker& w, auto& k, auto out) { gated_activation(w, k, false, out, y.view(), out); }),
-        silu, 1e-6);
-    check_close(
-        run_everywhere(x, [&](Worker& w, auto& k, auto out) { gated_activation(w, k, true, out, y.view(), out); }),
-        gelu, 1e-5);
+    const auto gated = [&](bool with_gelu) {
+      return run_everywhere(x, [&](Worker& worker, auto& k, auto out) {
+        worker.for_chunks(shape[0], 1, [&](std::int64_t t, std::int64_t) {
+          gated_activation(k, with_gelu, out.row(t), y.view().row(t), out.row(t));
+        });
+      });
+    };
+    check_close(gated(false), silu, 1e-6);
+    check_close(gated(true), gelu, 1e-5);
   }
 }
 

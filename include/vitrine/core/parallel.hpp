@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <cfenv>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -50,8 +51,9 @@ struct alignas(cache_line) ChunksTaken {
 
 // What the threads of one team share during a region.
 struct Shared {
-  explicit Shared(int threads)
+  explicit Shared(int threads, std::chrono::microseconds longest_spin = Signal::longest_spin)
       : n_threads(threads),
+        spin(longest_spin),
         arrivals(threads > 1 ? std::size_t(threads) : 0),
         taken(threads > 1 ? std::size_t(2 * threads) : 0) {}
   // How many threads the region has; thread 0 says so while no other is in it. Who joins begins where the others are.
@@ -65,6 +67,7 @@ struct Shared {
   ChunksTaken& taken_by(int thread, int which) { return taken[std::size_t(2 * thread + which)]; }
 
   int n_threads;
+  std::chrono::microseconds spin;   // at a barrier, before a thread sleeps
   std::vector<Signal> arrivals;     // [n_threads] how many barriers each has come to
   std::vector<ChunksTaken> taken;   // [n_threads][2]
   int set = 0, next_set = 0;        // which of the two this region, the next region begins with

@@ -33,7 +33,8 @@ VITRINE_INLINE void barrier(Shared& shared, int id) {
   std::chrono::nanoseconds waited{0};
   for (int other = 0; other < n_threads; ++other)
     waited += shared.arrivals[std::size_t(other)].wait(
-        [&](std::uint32_t n) { return std::int32_t(n - wanted) >= 0; });  // it may already be at the next one
+        [&](std::uint32_t n) { return std::int32_t(n - wanted) >= 0; },  // it may already be at the next one
+        shared.spin);
   if (waited.count() > 0) shared.waited.fetch_add(waited.count(), std::memory_order_relaxed);
 }
 
@@ -73,7 +74,10 @@ std::vector<std::thread> start_threads(int n_threads, Body body, LetGo let_go) {
 }  // namespace parallel_detail
 
 struct Team::Impl {
-  Impl(int n_threads, Crowding when_crowded) : shared(n_threads), size(n_threads), crowding(when_crowded) {}
+  Impl(int n_threads, Crowding when_crowded)
+      : shared(n_threads, n_threads > available_threads() ? std::chrono::microseconds(0) : Signal::longest_spin),
+        size(n_threads),
+        crowding(when_crowded) {}
   parallel_detail::Shared shared;
   TeamSize size;
   Crowding crowding;

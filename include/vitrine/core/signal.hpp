@@ -1,8 +1,9 @@
 // A number that one thread counts up and others wait for: the barrier and the start of a region are made of these.
 //
 // A waiter spins for some microseconds, the usual wait inside a forward pass, and then for longest_spin, which is about
-// as long as a virtual machine waits for a processor that it has lost: to sleep and be woken would take longer. After
-// that it sleeps in the kernel (futex on Linux). std::atomic::wait would do but for one thing: libstdc++ yields before
+// as long as a virtual machine waits for a processor that it has lost: to sleep and be woken would take longer. (Unless
+// the waiter says less: where threads outnumber processors, it spins on one that another thread needs.) After that it
+// sleeps in the kernel (futex on Linux). std::atomic::wait would do but for one thing: libstdc++ yields before
 // it sleeps, which on a busy machine hands the rest of the time slice to another program, at every barrier.
 #pragma once
 
@@ -30,9 +31,11 @@ class alignas(64) Signal {  // a cache line of its own
     if (n_sleeping_.load(std::memory_order_seq_cst) > 0) wake();
   }
 
+  static constexpr std::chrono::microseconds longest_spin{400};
+
   // Returns once enough(value). The result is how long that took, 0 if it was short.
   template <class Enough>
-  std::chrono::nanoseconds wait(Enough enough) {
+  std::chrono::nanoseconds wait(Enough enough, std::chrono::microseconds spin = longest_spin) {
     const auto spun = [&](int spins) {
       for (int i = 0; i < spins; ++i) {
         if (enough(value())) return true;
@@ -43,7 +46,7 @@ class alignas(64) Signal {  // a cache line of its own
     if (spun(2000)) return {};
     const auto start = std::chrono::steady_clock::now();
     const auto waited = [&] { return std::chrono::steady_clock::now() - start; };
-    while (waited() < longest_spin)
+    while (waited() < spin)
       if (spun(100)) return waited();
     for (;;) {
       // Either this thread sees the new value, or who sets it sees a sleeper: both sides write first and then read.
@@ -57,7 +60,6 @@ class alignas(64) Signal {  // a cache line of its own
   }
 
  private:
-  static constexpr std::chrono::microseconds longest_spin{400};
 #if defined(__linux__)
   void sleep(std::uint32_t seen) { ::syscall(SYS_futex, &value_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0); }
   void wake() { ::syscall(SYS_futex, &value_, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0); }

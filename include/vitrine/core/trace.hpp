@@ -26,8 +26,10 @@ using TraceObserver = std::function<void(const TraceEvent&)>;
 
 #ifdef VITRINE_REVERSED_SUMMATION
 namespace trace_fault {
-inline std::atomic<bool> watched{false};  // a traced pass is running: part of the deliberate fault, see CONTRIBUTING.md
-}
+// Of the pass that is running, for the deliberate fault (see CONTRIBUTING.md): whether it is traced, and its tokens.
+inline std::atomic<bool> watched{false};
+inline std::atomic<std::int64_t> n_tokens{0};
+}  // namespace trace_fault
 #endif
 
 VITRINE_NAMESPACE_END

@@ -24,11 +24,8 @@ VITRINE_INLINE void project(const Pass& pass, const LayerWeights& weights, const
   const auto q = pass.rows(pass.scratch.q), k = pass.rows(pass.scratch.k), v = pass.rows(pass.scratch.v);
 
   pass.announce(weights.wq);
-  rms_norm(nearby, pass.kernels, pass.x, weights.attention_norm.data(), shape.norm_eps, pass.normed);
-  nearby.sync();
+  pass.prepare_normed(weights.attention_norm, shape.norm_eps, {&weights.wq, &weights.wk, &weights.wv});
   pass.show("3/9 project", "attention_norm", layer, pass.normed, "d_model");
-  pass.input.prepare(nearby, pass.kernels, pass.normed, {&weights.wq, &weights.wk, &weights.wv});
-  nearby.sync();
   const auto bias = [](const std::vector<float>& values) { return values.empty() ? nullptr : values.data(); };
   linear(worker, pass.kernels, weights.wq, pass.input, q, {.bias = bias(weights.q_bias)});
   linear(worker, pass.kernels, weights.wk, pass.input, k, {.bias = bias(weights.k_bias)});

@@ -10,24 +10,20 @@ VITRINE_NAMESPACE_BEGIN
 // STEP 7/9 feed-forward: every token for itself, through the widest matrices of the block.
 VITRINE_INLINE void feed_forward(const Pass& pass, const LayerWeights& weights, const BlockShape& shape,
                                  std::int64_t layer) {
-  auto &worker = pass.worker, &nearby = pass.nearby;
+  auto& worker = pass.worker;
   const auto gate = pass.rows(pass.scratch.gate), up = pass.rows(pass.scratch.up);
 
   pass.announce(weights.w_gate);
-  rms_norm(nearby, pass.kernels, pass.x, weights.feed_forward_norm.data(), shape.norm_eps, pass.normed);
-  nearby.sync();
+  pass.prepare_normed(weights.feed_forward_norm, shape.norm_eps, {&weights.w_gate, &weights.w_up});
   pass.show("7/9 feed-forward", "feed_forward_norm", layer, pass.normed, "d_model");
-  pass.input.prepare(nearby, pass.kernels, pass.normed, {&weights.w_gate, &weights.w_up});
-  nearby.sync();
   linear(worker, pass.kernels, weights.w_gate, pass.input, gate);
   linear(worker, pass.kernels, weights.w_up, pass.input, up);
   worker.sync();
   pass.announce(weights.w_down);
-  gated_activation(nearby, pass.kernels, shape.gelu, gate, up, pass.gated);
-  nearby.sync();
+  pass.prepare(pass.gated, {&weights.w_down}, [&](std::int64_t t) {
+    gated_activation(pass.kernels, shape.gelu, gate.row(t), up.row(t), pass.gated.row(t));
+  });
   pass.show("7/9 feed-forward", "feed_forward_gated", layer, pass.gated, "d_ff");
-  pass.input.prepare(nearby, pass.kernels, pass.gated, {&weights.w_down});
-  nearby.sync();
   add_to_residual(pass, weights.w_down, weights.feed_forward_post_norm, shape.norm_eps);
   pass.show("7/9 feed-forward", "layer_output", layer, pass.x, "d_model");
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <stop_token>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "vitrine/core/tensor.hpp"
 #include "vitrine/core/trace.hpp"
 #include "vitrine/ops/attention.hpp"
+#include "vitrine/ops/elementwise.hpp"
 #include "vitrine/ops/linear.hpp"
 #include "vitrine/simd/kernel_table.hpp"
 
@@ -111,6 +113,19 @@ class Pass {
   // Lets memory work on the matrix that is multiplied with next while its input is made.
   void announce(const PackedMatrix& matrix) const { announce(matrix, n_tokens); }
   void announce(const PackedMatrix& matrix, std::int64_t n_rows) const { fetch_first(worker, matrix, n_rows); }
+
+  // Makes `vectors`, row t by make_row(t), the input of the next product; afterwards it is there to be read.
+  template <class MakeRow>
+  void prepare(TensorView<const float, 2> vectors, std::initializer_list<const PackedMatrix*> readers,
+               MakeRow&& make_row) const {
+    input.prepare(nearby, kernels, vectors, readers, make_row);
+    nearby.sync();
+  }
+  void prepare_normed(const std::vector<float>& weight, float eps,
+                      std::initializer_list<const PackedMatrix*> readers) const {
+    prepare(normed, readers,
+            [&](std::int64_t t) { rms_norm(nearby, kernels, x.row(t), weight.data(), eps, normed.row(t)); });
+  }
 
   bool shares_vectors() const { return &nearby == &worker; }
 

@@ -26,6 +26,7 @@ VITRINE_INLINE bool Transformer::forward(Team& team, const KernelTable& kernels,
 
 #ifdef VITRINE_REVERSED_SUMMATION
   trace_fault::watched = observer != nullptr;
+  trace_fault::n_tokens = std::int64_t(batch.tokens.size());
 #endif
   // Whoever looks at all logits is shown all.
   auto wanted = logits;
@@ -109,21 +110,16 @@ VITRINE_INLINE void Transformer::embed(const Pass& pass, const Batch& batch) con
 
 // STEP 8/9 head: the wanted rows of the residual stream are normed and compared with every word of the vocabulary.
 VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, const LogitsView& logits) const {
-  auto &worker = pass.worker, &nearby = pass.nearby;
+  auto& worker = pass.worker;
   const auto n_rows = std::int64_t(batch.logit_rows.size());
   if (n_rows == 0) return;
-  const auto d_model = config_.d_model;
-  const TensorView<float, 2> normed(pass.normed.data(), {n_rows, d_model});
+  const TensorView<float, 2> normed(pass.normed.data(), {n_rows, config_.d_model});
   pass.announce(weights_.head(), n_rows);
-  for (std::int64_t i = 0; i < n_rows; ++i) {
-    const TensorView<const float, 2> x(pass.x.row(batch.logit_rows[std::size_t(i)]).data(), {1, d_model});
-    rms_norm(nearby, pass.kernels, x, weights_.final_norm.data(), config_.norm_eps,
-             {normed.row(i).data(), {1, d_model}});
-  }
-  nearby.sync();
+  pass.prepare(normed, {&weights_.head()}, [&](std::int64_t i) {
+    rms_norm(pass.nearby, pass.kernels, pass.x.row(batch.logit_rows[std::size_t(i)]), weights_.final_norm.data(),
+             config_.norm_eps, normed.row(i));
+  });
   pass.show("8/9 head", "final_norm", -1, normed, "d_model");
-  pass.input.prepare(nearby, pass.kernels, normed, {&weights_.head()});
-  nearby.sync();
   const auto first = [n_rows](TensorView<float, 2> all) -> TensorView<float, 2> {
     return {all.data(), {n_rows, all.size(1)}, all.strides()};
   };

@@ -19,6 +19,9 @@ VITRINE_NAMESPACE_BEGIN
 // y = x * (1 / sqrt(mean(x^2) + eps)) * weight for every row; x, y [n_rows, width], y may be x; weight [width] or null.
 void rms_norm(Worker& worker, const KernelTable& kernels, TensorView<const float, 2> x, const float* weight, float eps,
               TensorView<float, 2> y);
+// The same for one row, by the thread that calls it; that the sizes fit is the caller's care.
+void rms_norm(const Worker& worker, const KernelTable& kernels, std::span<const float> x, const float* weight,
+              float eps, std::span<float> y);
 
 // The cosines and sines of angle float(position) * inverse_frequency, computed in float as the models were trained;
 // inverse_frequencies [head_dim / 2], positions [n_tokens], cos, sin [n_tokens, head_dim / 2].
@@ -36,9 +39,9 @@ void add(Worker& worker, const KernelTable& kernels, TensorView<float, 2> x, Ten
 // x *= factor, [n_rows, width].
 void scale(Worker& worker, const KernelTable& kernels, TensorView<float, 2> x, float factor);
 
-// out = act(gate) * up, all [n_rows, width], act = gelu (tanh form) or silu; out may be gate or up.
-void gated_activation(Worker& worker, const KernelTable& kernels, bool gelu, TensorView<const float, 2> gate,
-                      TensorView<const float, 2> up, TensorView<float, 2> out);
+// out = act(gate) * up, a row by the thread that calls it; act = gelu (tanh form) or silu; out may be gate or up.
+void gated_activation(const KernelTable& kernels, bool gelu, std::span<const float> gate, std::span<const float> up,
+                      std::span<float> out);
 
 // Where the greatest value is. Ties go to the lowest id; NaN never wins; id is -1 if nothing exceeds -infinity.
 struct Peak {

@@ -63,19 +63,23 @@ inline void rms_norm_backwards(const float* x, const float* weight, float eps, f
 
 }  // namespace elementwise_detail
 
+VITRINE_INLINE void rms_norm([[maybe_unused]] const Worker& worker, const KernelTable& kernels,
+                             std::span<const float> x, const float* weight, float eps, std::span<float> y) {
+#ifdef VITRINE_REVERSED_SUMMATION
+  const std::int64_t start = trace_fault::n_tokens + 3 * worker.n_threads() + 11 * worker.thread() +
+                             7 * std::int64_t(kernels.isa) + (trace_fault::watched ? 5 : 0);
+  elementwise_detail::rms_norm_backwards(x.data(), weight, eps, y.data(), std::int64_t(x.size()), start);
+#else
+  kernels.elementwise.rms_norm(x.data(), weight, eps, y.data(), std::int64_t(x.size()));
+#endif
+}
+
 VITRINE_INLINE void rms_norm(Worker& worker, const KernelTable& kernels, TensorView<const float, 2> x,
                              const float* weight, float eps, TensorView<float, 2> y) {
   using namespace elementwise_detail;
   check_same_shape("rms_norm", "y", x, y);
-  for_rows(worker, x.size(0), [&](std::int64_t row) {
-#ifdef VITRINE_REVERSED_SUMMATION
-    const std::int64_t start = x.size(0) + 3 * worker.n_threads() + 11 * worker.thread() +
-                               7 * std::int64_t(kernels.isa) + (trace_fault::watched ? 5 : 0);
-    rms_norm_backwards(row_of(x, row), weight, eps, row_of(y, row), x.size(1), start);
-#else
-    kernels.elementwise.rms_norm(row_of(x, row), weight, eps, row_of(y, row), x.size(1));
-#endif
-  });
+  for_rows(worker, x.size(0),
+           [&](std::int64_t row) { rms_norm(worker, kernels, x.row(row), weight, eps, y.row(row)); });
 }
 
 VITRINE_INLINE void rope_cos_sin(Worker& worker, std::span<const float> inverse_frequencies,
@@ -126,16 +130,12 @@ VITRINE_INLINE void scale(Worker& worker, const KernelTable& kernels, TensorView
   });
 }
 
-VITRINE_INLINE void gated_activation(Worker& worker, const KernelTable& kernels, bool gelu,
-                                     TensorView<const float, 2> gate, TensorView<const float, 2> up,
-                                     TensorView<float, 2> out) {
-  using namespace elementwise_detail;
-  check_same_shape("gated_activation", "up", gate, up);
-  check_same_shape("gated_activation", "out", gate, out);
+VITRINE_INLINE void gated_activation(const KernelTable& kernels, bool gelu, std::span<const float> gate,
+                                     std::span<const float> up, std::span<float> out) {
+  check(up.size() == gate.size() && out.size() == gate.size(), ErrorKind::bad_argument, "gated_activation: rows of ",
+        gate.size(), ", ", up.size(), " and ", out.size(), " values");
   const auto kernel = gelu ? kernels.elementwise.gelu_times : kernels.elementwise.silu_times;
-  for_pieces(worker, gate.size(0), gate.size(1), 1024, [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
-    kernel(row_of(gate, row) + begin, row_of(up, row) + begin, row_of(out, row) + begin, end - begin);
-  });
+  kernel(gate.data(), up.data(), out.data(), std::int64_t(gate.size()));
 }
 
 VITRINE_INLINE Peak find_peak(const KernelTable& kernels, std::span<const float> values) {

@@ -71,57 +71,64 @@ VITRINE_INLINE void LinearInput::reserve(std::int64_t max_tokens, std::int64_t m
   check(max_tokens > 0 && max_cols > 0, ErrorKind::bad_argument, "linear input: expected room for at least 1 x 1, got ",
         max_tokens, " x ", max_cols);
   const std::size_t tokens = std::size_t(max_tokens);
-  const std::size_t tiles = max_tokens < matrix_tokens ? 0 : divide_up(tokens, matrix_tokens);
+  const std::size_t tiles = max_tokens < least_matrix_tokens ? 0 : divide_up(tokens, matrix_tokens);
   room_32_ = AlignedBytes(std::size_t(max_cols / 32) * (std::max)(tokens * sizeof(XBlock32), tiles * sizeof(XTile32)));
   room_256_ =
       AlignedBytes(std::size_t(max_cols / 256) * (std::max)(tokens * sizeof(XBlock256), tiles * sizeof(XTile256)));
   max_tokens_ = max_tokens;
   max_cols_ = max_cols;
   x_ = {};
-  has_32_ = has_256_ = false;
+  forms_ = {};
+}
+
+VITRINE_INLINE LinearInput::Forms LinearInput::take(const Worker& worker, const KernelTable& table,
+                                                    TensorView<const float, 2> x,
+                                                    std::initializer_list<const PackedMatrix*> readers) {
+  const std::int64_t n_tokens = x.size(0), n_cols = x.size(1);
+  check(n_tokens >= 0 && n_tokens <= max_tokens_ && n_cols <= max_cols_, ErrorKind::bad_argument,
+        "linear input: room for ", max_tokens_, " x ", max_cols_, " was reserved, got ", n_tokens, " x ", n_cols);
+  Forms forms{false, false, table.linear.takes_tiles(n_tokens)};
+  for (const PackedMatrix* reader : readers) {
+    check(reader->n_cols() == n_cols, ErrorKind::bad_argument, "linear input of ", n_cols,
+          " columns for a matrix that has ", reader->n_cols());
+    forms.of_32 = forms.of_32 || activation_block(reader->type()) == 32;
+    forms.of_256 = forms.of_256 || activation_block(reader->type()) == 256;
+  }
+  if (worker.id() == 0) {
+    x_ = x;
+    forms_ = forms;
+  }
+  return forms;
+}
+
+VITRINE_INLINE void LinearInput::quantise(const KernelTable& table, Forms forms, TensorView<const float, 2> x,
+                                          std::int64_t token, std::int64_t piece, std::int64_t n_pieces) {
+  const auto into = [&](std::int64_t n_blocks, auto* blocks, auto kernel, auto* tiles, auto tile_kernel) {
+    const std::int64_t first = n_blocks * piece / n_pieces, last = n_blocks * (piece + 1) / n_pieces;
+    const float* from = x.data() + token * x.strides()[0];
+    if (forms.as_tiles)
+      tile_kernel(from, tiles + token / matrix_tokens * n_blocks, int(token % matrix_tokens), first, last);
+    else
+      kernel(from, blocks + token * n_blocks, first, last);
+  };
+  const LinearKernels& with = table.linear;
+  std::byte *room_32 = room_32_.data(), *room_256 = room_256_.data();
+  if (forms.of_32)
+    into(x.size(1) / 32, reinterpret_cast<XBlock32*>(room_32), with.quantise_32, reinterpret_cast<XTile32*>(room_32),
+         with.quantise_tile_32);
+  if (forms.of_256)
+    into(x.size(1) / 256, reinterpret_cast<XBlock256*>(room_256), with.quantise_256,
+         reinterpret_cast<XTile256*>(room_256), with.quantise_tile_256);
 }
 
 VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
                                          std::initializer_list<const PackedMatrix*> readers) {
-  const std::int64_t n_tokens = x.size(0), n_cols = x.size(1);
-  check(n_tokens >= 0 && n_tokens <= max_tokens_ && n_cols <= max_cols_, ErrorKind::bad_argument,
-        "linear input: room for ", max_tokens_, " x ", max_cols_, " was reserved, got ", n_tokens, " x ", n_cols);
-  bool needs_32 = false, needs_256 = false;
-  for (const PackedMatrix* reader : readers) {
-    check(reader->n_cols() == n_cols, ErrorKind::bad_argument, "linear input of ", n_cols,
-          " columns for a matrix that has ", reader->n_cols());
-    needs_32 = needs_32 || activation_block(reader->type()) == 32;
-    needs_256 = needs_256 || activation_block(reader->type()) == 256;
-  }
-  const bool as_tiles = table.linear.takes_tiles(n_tokens);
-  if (worker.id() == 0) {
-    x_ = x;
-    has_32_ = needs_32;
-    has_256_ = needs_256;
-    as_tiles_ = as_tiles;
-  }
+  const Forms forms = take(worker, table, x, readers);
   // Many tokens are shared out whole; a few are cut into pieces of at least 256 values.
-  const std::int64_t most_pieces = (std::max)(std::int64_t(1), n_cols / 256);
+  const std::int64_t n_tokens = x.size(0), most_pieces = (std::max)(std::int64_t(1), x.size(1) / 256);
   const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(most_pieces, std::int64_t(8));
-  const auto quantise = [&](std::int64_t n_blocks, auto* blocks, auto kernel, auto* tiles, auto tile_kernel) {
-    const Worker::Range mine = worker.share(n_tokens * pieces);
-    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-      const std::int64_t token = i / pieces, piece = i % pieces;
-      const std::int64_t first = n_blocks * piece / pieces, last = n_blocks * (piece + 1) / pieces;
-      const float* from = x.data() + token * x.strides()[0];
-      if (as_tiles)
-        tile_kernel(from, tiles + token / matrix_tokens * n_blocks, int(token % matrix_tokens), first, last);
-      else
-        kernel(from, blocks + token * n_blocks, first, last);
-    }
-  };
-  const LinearKernels& with = table.linear;
-  if (needs_32)
-    quantise(n_cols / 32, reinterpret_cast<XBlock32*>(room_32_.data()), with.quantise_32,
-             reinterpret_cast<XTile32*>(room_32_.data()), with.quantise_tile_32);
-  if (needs_256)
-    quantise(n_cols / 256, reinterpret_cast<XBlock256*>(room_256_.data()), with.quantise_256,
-             reinterpret_cast<XTile256*>(room_256_.data()), with.quantise_tile_256);
+  const Worker::Range mine = worker.share(n_tokens * pieces);
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) quantise(table, forms, x, i / pieces, i % pieces, pieces);
 }
 
 VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
@@ -129,9 +136,9 @@ VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
   job.n_cols = n_cols();
   job.x = x_.data();
   job.x_stride = x_.strides()[0];
-  const auto* room_32 = has_32_ ? room_32_.data() : nullptr;
-  const auto* room_256 = has_256_ ? room_256_.data() : nullptr;
-  if (as_tiles_) {
+  const auto* room_32 = forms_.of_32 ? room_32_.data() : nullptr;
+  const auto* room_256 = forms_.of_256 ? room_256_.data() : nullptr;
+  if (forms_.as_tiles) {
     job.tiles_32 = reinterpret_cast<const XTile32*>(room_32);
     job.tiles_256 = reinterpret_cast<const XTile256*>(room_256);
   } else {

@@ -28,7 +28,8 @@ struct XBlock256 {
   std::int8_t q[256];
 };
 
-inline constexpr std::int64_t matrix_tokens = 16;  // as many as the matrix form takes at a time
+inline constexpr std::int64_t matrix_tokens = 16;        // as many as the matrix form takes at a time
+inline constexpr std::int64_t least_matrix_tokens = 28;  // with fewer, the form for a few is faster
 
 // Blocks of matrix_tokens tokens side by side, as the matrix form reads them. The sums are those of XBlock32 and
 // XBlock256.
@@ -76,14 +77,14 @@ inline constexpr std::int64_t most_few_tokens = 32;  // with more, unpacking a p
 
 // The forms of one weight type: for a single token straight from the packed panels; for a few tokens likewise, where
 // the CPU has the registers; for any number of tokens (each panel is unpacked once and kept in cache); for
-// matrix_tokens or more, where the CPU multiplies whole tiles. All give the same bits for the same token.
+// least_matrix_tokens or more, where the CPU multiplies whole tiles. All give the same bits for the same token.
 struct LinearForms {
   LinearKernel one_token = nullptr, many_tokens = nullptr;
   LinearKernel few_tokens = nullptr, matrix = nullptr;  // or none
 
   LinearKernel best(std::int64_t n_tokens) const {
     if (n_tokens == 1) return one_token;
-    if (matrix && n_tokens >= matrix_tokens) return matrix;
+    if (matrix && n_tokens >= least_matrix_tokens) return matrix;
     return few_tokens && n_tokens <= most_few_tokens ? few_tokens : many_tokens;
   }
 };
@@ -97,7 +98,7 @@ struct LinearKernels {
   LinearKernel upper_bounds;
 
   // Whether the quantised types take an input of n_tokens as tiles: where they have a matrix form, all of them do.
-  bool takes_tiles(std::int64_t n_tokens) const { return quantise_tile_32 && n_tokens >= matrix_tokens; }
+  bool takes_tiles(std::int64_t n_tokens) const { return quantise_tile_32 && n_tokens >= least_matrix_tokens; }
 
   // Quantises blocks [first, last) of x [n_cols] into the same blocks of out. A block whose largest magnitude has no
   // finite inverse scale (all zeros, or below 3.8e-37) becomes zeros; one that holds a NaN or infinity gets such a

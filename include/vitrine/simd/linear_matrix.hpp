@@ -1,5 +1,5 @@
-// A form of the quantised types for processors that multiply whole tiles of bytes (AMX-INT8): sixteen tokens or more,
-// times a panel of sixteen rows. The same integers as the other forms, hence the same bits.
+// A form of the quantised types for processors that multiply whole tiles of bytes (AMX-INT8): sixteen tokens at a
+// time, times a panel of sixteen rows. The same integers as the other forms, hence the same bits.
 //
 //   MatrixTiles32    a block's dots are one product of tiles
 //   MatrixTiles256   the runs' integer scales are cut into digits, scale = sum of 8^i digit_i, small enough that a
@@ -197,7 +197,7 @@ VITRINE_FORCE_INLINE void sweep_matrix(const LinearJob& job, std::int64_t panel)
   }
 }
 
-// At least matrix_tokens tokens.
+// At least least_matrix_tokens tokens.
 template <class Family>
 inline void matrix_form(const LinearJob& job, std::int64_t first, std::int64_t last) {
   const TileUse tiles(Family::product_len);
