@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
       for (const int n_threads : teams) {
         for (const Shape shape : {memory, Shape{1536, 768}, Shape{4096, 4096}})
           add("decode", type, isa, shape, 1, n_threads);
-        for (const std::int64_t n_tokens : {2, 4, 8, 12, 16, 32})
+        for (const std::int64_t n_tokens : {2, 4, 8, 12, 16, 24, 28, 32})
           add(concat("few", n_tokens).c_str(), type, isa, memory, n_tokens, n_threads);
         for (const Shape shape : {Shape{1536, 768}, Shape{4096, 4096}})
           add("prefill", type, isa, shape, 512, n_threads);

@@ -7,7 +7,6 @@
 #include <random>
 #include <vector>
 
-#include "numbers.hpp"
 #include "vitrine/core/block_decode.hpp"
 #include "vitrine/core/dtype.hpp"
 #include "vitrine/core/float16.hpp"

@@ -1,6 +1,7 @@
 // Numbers that the tests of ops compute with, and how they are compared.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <random>

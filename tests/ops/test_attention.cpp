@@ -181,15 +181,17 @@ TEST_CASE("attention: several sequences in a row share the scratch without a bar
     together.emplace_back(alone[i].shape());
     caches.emplace_back(batch[i].types, 1, 64, batch[i].pos0 + batch[i].n_tokens, unsigned(i));
   }
+  const auto isas = available_isas();
   for (int repetition = 0; repetition < (support::is_sanitized ? 3 : 30); ++repetition) {
+    const KernelTable& table = kernels(isas[std::size_t(repetition / 3) % isas.size()]);
     Team team(1 + repetition % 3);
     team.run([&](Worker& worker) {
       for (std::size_t i = 0; i < batch.size(); ++i) {
-        store_kv(worker, kernels(), caches[i].view(), 0, numbers[i].k.view(), numbers[i].v.view());
+        store_kv(worker, table, caches[i].view(), 0, numbers[i].k.view(), numbers[i].v.view());
       }
       worker.sync();
       for (std::size_t i = 0; i < batch.size(); ++i) {
-        attention(worker, kernels(), batch[i].shape, numbers[i].q.view(), caches[i].view(), batch[i].pos0,
+        attention(worker, table, batch[i].shape, numbers[i].q.view(), caches[i].view(), batch[i].pos0,
                   together[i].view(), scratch);
       }
     });
@@ -294,13 +296,14 @@ TEST_CASE("attention: huge scores do not overflow, distant ones vanish") {
 }
 
 TEST_CASE("store_kv rounds to nearest even and touches nothing else") {
+  const auto isa = GENERATE(from_range(available_isas()));
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     for (const std::int64_t head_dim : {2, 20, 64}) {
       const std::int64_t n_kv_head = 2, n_tokens = 85, pos0 = 55;
       ScatteredCache cache(type, n_kv_head, head_dim, 192, 9), untouched(type, n_kv_head, head_dim, 192, 9);
       const auto k = random_matrix(n_tokens, n_kv_head * head_dim, 1, 5),
                  v = random_matrix(n_tokens, n_kv_head * head_dim, 2, 5);
-      Team(2).run([&](Worker& worker) { store_kv(worker, kernels(), cache.view(), pos0, k.view(), v.view()); });
+      Team(2).run([&](Worker& worker) { store_kv(worker, kernels(isa), cache.view(), pos0, k.view(), v.view()); });
       const std::size_t size = dtype_info(type).block_bytes;
       const auto same = [&](const std::byte* place, float value) {
         const std::uint32_t f32 = float_to_bits(value);

@@ -163,7 +163,7 @@ TEST_CASE("add, scale, gated activations") {
     const auto gated = [&](bool with_gelu) {
       return run_everywhere(x, [&](Worker& worker, auto& k, auto out) {
         worker.for_chunks(shape[0], 1, [&](std::int64_t t, std::int64_t) {
-          gated_activation(k, with_gelu, out.row(t), y.view().row(t), out.row(t));
+          gated_activation_row(k, with_gelu, out.row(t), y.view().row(t), out.row(t));
         });
       });
     };

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "linear_oracle.hpp"
+#include "numbers.hpp"
 #include "vitrine/core/error.hpp"
 #include "vitrine/ops/linear.hpp"
 #include "vitrine/simd/dispatch.hpp"
@@ -50,16 +51,27 @@ LinearCase make_case(DType type, std::int64_t n_rows, std::int64_t n_cols, std::
   return c;
 }
 
-// The first n_tokens tokens of the case through prepare and linear; a column beyond the rows shows stray writes.
+// Enough for every form, the one for whole tiles too: a full tile and one that is not.
+constexpr std::int64_t in_tiles = least_matrix_tokens + 3;
+static_assert(in_tiles > matrix_tokens && in_tiles % matrix_tokens != 0);
+
+// The first n_tokens tokens of the case through prepare and linear; a column beyond the rows shows stray writes. With
+// row_by_row the input's rows are made while it is prepared.
 std::vector<float> run(const LinearCase& c, Isa isa, std::int64_t n_tokens, int n_threads, LinearOptions options = {},
-                       float start = -77.0f) {
+                       float start = -77.0f, bool row_by_row = false) {
   const std::int64_t stride = c.n_rows + 3;
   std::vector<float> y(std::size_t(n_tokens * stride), start);
+  const TensorView<const float, 2> x(c.x.data(), {n_tokens, c.n_cols});
+  Tensor<float, 2> made({n_tokens, c.n_cols});
   LinearInput input;
   input.reserve(n_tokens, c.n_cols);
   Team team(n_threads);
   team.run([&](Worker& worker) {
-    input.prepare(worker, kernels(isa), TensorView<const float, 2>(c.x.data(), {n_tokens, c.n_cols}), {&c.w});
+    if (row_by_row)
+      input.prepare(worker, kernels(isa), made.view(), {&c.w},
+                    [&](std::int64_t t) { std::copy_n(x.row(t).data(), c.n_cols, made.view().row(t).data()); });
+    else
+      input.prepare(worker, kernels(isa), x, {&c.w});
     worker.sync();
     linear(worker, kernels(isa), c.w, input, TensorView<float, 2>(y.data(), {n_tokens, c.n_rows}, {stride, 1}),
            options);
@@ -98,9 +110,9 @@ TEST_CASE("linear layers of any shape and number of threads give the bits of the
     lengths.push_back(block == 1 ? 1000 : 2080 / block * block + block);  // several stretches
     for (const std::int64_t n_cols : lengths)
       for (const std::int64_t n_rows : {1, 16, 100}) {
-        const LinearCase c = make_case(type, n_rows, n_cols, 19, false);
+        const LinearCase c = make_case(type, n_rows, n_cols, in_tiles, false);
         for (const Isa isa : available_isas())
-          for (const std::int64_t n_tokens : {1, 2, 11, 19})
+          for (const std::int64_t n_tokens : {std::int64_t(1), std::int64_t(2), std::int64_t(11), in_tiles})
             for (const int n_threads : {1, 2, 3}) {
               CAPTURE(dtype_info(type).name, isa_name(isa), n_rows, n_cols, n_tokens, n_threads);
               REQUIRE(equals_wanted(c, run(c, isa, n_tokens, n_threads)));
@@ -112,12 +124,24 @@ TEST_CASE("linear layers of any shape and number of threads give the bits of the
 TEST_CASE("extreme weights and activations neither saturate nor overflow") {
   for (const DType type : all_types) {
     const std::int64_t block = dtype_info(type).block_len;
-    const LinearCase c = make_case(type, 48, block == 1 ? 64 : 4 * block, 17, true);
+    const LinearCase c = make_case(type, 48, block == 1 ? 64 : 4 * block, in_tiles, true);
     for (const Isa isa : available_isas())
-      for (const std::int64_t n_tokens : {1, 9, 17}) {
+      for (const std::int64_t n_tokens : {std::int64_t(1), std::int64_t(9), in_tiles}) {
         CAPTURE(dtype_info(type).name, isa_name(isa), n_tokens);
         CHECK(equals_wanted(c, run(c, isa, n_tokens, 1)));
       }
+  }
+}
+
+TEST_CASE("an input whose rows are made while it is prepared is the one that was there before") {
+  for (const DType type : {DType::f32, DType::q4_1, DType::q6_k}) {
+    const LinearCase c = make_case(type, 37, 512, in_tiles, false);
+    for (const Isa isa : available_isas())
+      for (const std::int64_t n_tokens : {std::int64_t(1), std::int64_t(5), std::int64_t(19), in_tiles})
+        for (const int n_threads : {1, 2, 3}) {
+          CAPTURE(dtype_info(type).name, isa_name(isa), n_tokens, n_threads);
+          CHECK(equals_wanted(c, run(c, isa, n_tokens, n_threads, {}, -77.0f, true)));
+        }
   }
 }
 
@@ -170,7 +194,7 @@ TEST_CASE("the maxima of blocks are those of the results, which they change no b
   for (const DType type : all_types)
     for (const std::int64_t n_rows : {1, 64, 65, 333}) {
       const std::int64_t block = dtype_info(type).block_len, n_blocks = (n_rows + 63) / 64;
-      const LinearCase c = make_case(type, n_rows, block == 1 ? 33 : block, 19, false);
+      const LinearCase c = make_case(type, n_rows, block == 1 ? 33 : block, in_tiles, false);
       // Results that are not finite, in some blocks: by a bias at one row.
       std::vector<float> bias(std::size_t(n_rows), -0.0f);
       for (const float bad : {0.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
@@ -178,7 +202,7 @@ TEST_CASE("the maxima of blocks are those of the results, which they change no b
         const std::int64_t bad_row = n_rows * 2 / 3;
         bias[std::size_t(bad_row)] = bad;
         for (const Isa isa : available_isas())
-          for (const std::int64_t n_tokens : {1, 19})
+          for (const std::int64_t n_tokens : {std::int64_t(1), in_tiles})
             for (const int n_threads : {1, 3}) {
               CAPTURE(dtype_info(type).name, isa_name(isa), n_rows, n_tokens, n_threads, bad);
               std::vector<float> room(std::size_t(n_tokens * (n_blocks + 1)), -77.0f);
@@ -201,12 +225,12 @@ TEST_CASE("the maxima of blocks are those of the results, which they change no b
 
 TEST_CASE("any range of panels computes its own rows and no others") {
   for (const DType type : all_types) {
-    const LinearCase c = make_case(type, 16 * 11 - 3, dtype_info(type).block_len == 1 ? 33 : 256, 17, false);
+    const LinearCase c = make_case(type, 16 * 11 - 3, dtype_info(type).block_len == 1 ? 33 : 256, in_tiles, false);
     LinearInput input;
-    input.reserve(17, c.n_cols);
+    input.reserve(in_tiles, c.n_cols);
     Team team(1);
     for (const Isa isa : available_isas())
-      for (const std::int64_t n_tokens : {1, 3, 17})
+      for (const std::int64_t n_tokens : {std::int64_t(1), std::int64_t(3), in_tiles})
         for (std::int64_t first = 0; first <= 10; first += 5)
           for (std::int64_t last = first; last <= 11; ++last) {
             std::vector<float> y(std::size_t(n_tokens * c.n_rows), -1.0f);
@@ -221,6 +245,7 @@ TEST_CASE("any range of panels computes its own rows and no others") {
             job.y = y.data();
             job.y_stride = c.n_rows;
             const LinearForms& forms = linear_forms(kernels(isa).linear, type);
+            if (forms.matrix) REQUIRE((forms.best(n_tokens) == forms.matrix) == (n_tokens == in_tiles));
             forms.best(n_tokens)(job, first, last);
             CAPTURE(dtype_info(type).name, isa_name(isa), n_tokens, first, last);
             for (std::int64_t t = 0; t < n_tokens; ++t)

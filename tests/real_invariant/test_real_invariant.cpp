@@ -285,7 +285,6 @@ TEST_CASE("real models: generated tokens are the same with and without the short
                                           SamplingOptions{.temperature = 0.9, .top_k = 40, .top_p = 0.95, .seed = 3}}) {
     const GenerateOptions options{.sampling = sampling, .max_new_tokens = 32};
     Session with(shared, {.n_context = 512, .n_threads = 2}), without(shared, {.n_context = 512, .top_logits = false});
-    const auto go_on = [](const GeneratedToken&) { return true; };
     const auto expected = generate(without, prompt, options, go_on);
     CHECK(generate(with, prompt, options, go_on).tokens == expected.tokens);
     CHECK(with.top_counts().n_steps > 0);

@@ -70,7 +70,7 @@ TEST_CASE("quantised keys and values have no copy: but for them next to nothing 
 
 TEST_CASE("a session takes what the plan says") {
   for (const char* path : {"tiny/llama_gqa/model-f32.gguf", "tiny/mistral_swa", "tiny/gemma3/model-f32.gguf"})
-    for (const auto kind : {CacheKind::contiguous, CacheKind::paged, CacheKind::ring})
+    for (const auto kind : all_cache_kinds)
       for (const auto type : {KvTypes(DType::f16), KvTypes(DType::int8, DType::f32)})
         for (const int n_threads : {1, 2}) {
           const SessionOptions options{.n_context = 2000,

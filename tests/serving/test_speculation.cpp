@@ -178,7 +178,7 @@ TEST_CASE("speculation: right guesses save passes, wrong ones are given up") {
 }
 
 TEST_CASE("guesses of a session: free as long as they are followed, and without trace when not") {
-  for (const auto kind : {CacheKind::contiguous, CacheKind::paged, CacheKind::ring}) {
+  for (const auto kind : all_cache_kinds) {
     for (const bool use_cache : {true, false}) {
       const SessionOptions options{.n_context = 40, .cache = kind, .use_cache = use_cache};
       Session plain(tiny(), options), guessing(tiny(), options);

@@ -26,7 +26,7 @@ TEST_CASE(
   const auto prompt = spread_tokens(*shared, 300);
   SessionOptions options{.n_threads = 1, .kv_type = kv_type, .window = 20, .sinks = sinks, .chunk = 300};
   const auto expected = run(shared, prompt, 4, options);
-  for (const auto kind : {CacheKind::contiguous, CacheKind::paged, CacheKind::ring})
+  for (const auto kind : all_cache_kinds)
     for (const std::int64_t chunk : {1, 17, 64}) {
       INFO(cache_kind_name(kind) << ", chunk " << chunk);
       options.n_threads = chunk == 64 ? 1 : 2;

@@ -51,9 +51,9 @@ struct alignas(cache_line) ChunksTaken {
 
 // What the threads of one team share during a region.
 struct Shared {
-  explicit Shared(int threads, std::chrono::microseconds longest_spin = Signal::longest_spin)
+  explicit Shared(int threads, std::chrono::microseconds spin = {})
       : n_threads(threads),
-        spin(longest_spin),
+        longest_spin(spin),
         arrivals(threads > 1 ? std::size_t(threads) : 0),
         taken(threads > 1 ? std::size_t(2 * threads) : 0) {}
   // How many threads the region has; thread 0 says so while no other is in it. Who joins begins where the others are.
@@ -67,11 +67,11 @@ struct Shared {
   ChunksTaken& taken_by(int thread, int which) { return taken[std::size_t(2 * thread + which)]; }
 
   int n_threads;
-  std::chrono::microseconds spin;   // at a barrier, before a thread sleeps
-  std::vector<Signal> arrivals;     // [n_threads] how many barriers each has come to
-  std::vector<ChunksTaken> taken;   // [n_threads][2]
-  int set = 0, next_set = 0;        // which of the two this region, the next region begins with
-  std::atomic<bool> failed{false};  // whose exception is kept: the first one's
+  std::chrono::microseconds longest_spin;  // of a thread that waits for another (signal.hpp)
+  std::vector<Signal> arrivals;            // [n_threads] how many barriers each has come to
+  std::vector<ChunksTaken> taken;          // [n_threads][2]
+  int set = 0, next_set = 0;               // which of the two this region, the next region begins with
+  std::atomic<bool> failed{false};         // whose exception is kept: the first one's
   std::exception_ptr error;
   std::atomic<std::int64_t> waited{0};  // nanoseconds at barriers, all threads together, since last asked
   bool stopped = false;                 // written by thread 0 before a barrier, read by all after it
@@ -138,6 +138,15 @@ class Worker {
         if (begin < range.end) body(begin, begin + chunk < range.end ? begin + chunk : range.end);
       }
     }
+  }
+
+  // body(row) for each of n rows that are alike, several at a time.
+  template <class Body>
+  void for_rows(std::int64_t n, Body&& body) {
+    const std::int64_t chunk = n / (4 * n_threads());
+    for_chunks(n, chunk < 1 ? 1 : chunk, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) body(row);
+    });
   }
 
   // This thread's fixed share of [0, n), in multiples of `grain`.

@@ -34,7 +34,7 @@ VITRINE_INLINE void barrier(Shared& shared, int id) {
   for (int other = 0; other < n_threads; ++other)
     waited += shared.arrivals[std::size_t(other)].wait(
         [&](std::uint32_t n) { return std::int32_t(n - wanted) >= 0; },  // it may already be at the next one
-        shared.spin);
+        shared.longest_spin);
   if (waited.count() > 0) shared.waited.fetch_add(waited.count(), std::memory_order_relaxed);
 }
 
@@ -98,7 +98,7 @@ struct Team::Impl {
   void serve(int id) {
     std::uint32_t seen = 0;
     for (;;) {
-      region.wait([&](std::uint32_t now) { return now != seen; });
+      region.wait([&](std::uint32_t now) { return now != seen; }, shared.longest_spin);
       seen = region.value();
       const int n_threads = int(seen & ((1u << size_bits) - 1));
       if (n_threads == 0) return;
@@ -129,7 +129,7 @@ VITRINE_INLINE Team::Team(int n_threads, Crowding crowding) {
   Signal open;
   const auto let_go = [&] { open.set(1); };
   auto threads = parallel_detail::start_threads(
-      n_threads - 1, [&](int) { open.wait([](std::uint32_t value) { return value == 1; }); }, let_go);
+      n_threads - 1, [&](int) { open.wait([](std::uint32_t value) { return value == 1; }, {}); }, let_go);
   let_go();
   for (auto& thread : threads) thread.join();
 #endif

@@ -1,10 +1,11 @@
 // A number that one thread counts up and others wait for: the barrier and the start of a region are made of these.
 //
-// A waiter spins for some microseconds, the usual wait inside a forward pass, and then for longest_spin, which is about
-// as long as a virtual machine waits for a processor that it has lost: to sleep and be woken would take longer. (Unless
-// the waiter says less: where threads outnumber processors, it spins on one that another thread needs.) After that it
-// sleeps in the kernel (futex on Linux). std::atomic::wait would do but for one thing: libstdc++ yields before
-// it sleeps, which on a busy machine hands the rest of the time slice to another program, at every barrier.
+// A waiter spins for some microseconds, the usual wait inside a forward pass, and then for as long as it says:
+// longest_spin is about what a virtual machine waits for a processor that it has lost, and to sleep and be woken would
+// take longer; nothing is right where threads outnumber processors, since who spins there holds the processor that
+// somebody else needs. After that it sleeps in the kernel (futex on Linux). std::atomic::wait would do but for one
+// thing: libstdc++ yields before it sleeps, which on a busy machine hands the rest of the time slice to another
+// program, at every barrier.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,7 @@ class alignas(64) Signal {  // a cache line of its own
 
   // Returns once enough(value). The result is how long that took, 0 if it was short.
   template <class Enough>
-  std::chrono::nanoseconds wait(Enough enough, std::chrono::microseconds spin = longest_spin) {
+  std::chrono::nanoseconds wait(Enough enough, std::chrono::microseconds longest) {
     const auto spun = [&](int spins) {
       for (int i = 0; i < spins; ++i) {
         if (enough(value())) return true;
@@ -46,7 +47,7 @@ class alignas(64) Signal {  // a cache line of its own
     if (spun(2000)) return {};
     const auto start = std::chrono::steady_clock::now();
     const auto waited = [&] { return std::chrono::steady_clock::now() - start; };
-    while (waited() < spin)
+    while (waited() < longest)
       if (spun(100)) return waited();
     for (;;) {
       // Either this thread sees the new value, or who sets it sees a sleeper: both sides write first and then read.

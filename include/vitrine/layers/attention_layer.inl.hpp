@@ -108,8 +108,7 @@ VITRINE_INLINE void attend(const Pass& pass, const BlockShape& shape, std::int64
 VITRINE_INLINE void project_output(const Pass& pass, const LayerWeights& weights, const BlockShape& shape,
                                    std::int64_t layer) {
   pass.announce(weights.wo);
-  pass.input.prepare(pass.nearby, pass.kernels, pass.rows(pass.scratch.mixed), {&weights.wo});
-  pass.nearby.sync();
+  pass.prepare(pass.rows(pass.scratch.mixed), {&weights.wo});
   add_to_residual(pass, weights.wo, weights.attention_post_norm, shape.norm_eps);
   pass.show("6/9 output", "attention_residual", layer, pass.x, "d_model");
 }

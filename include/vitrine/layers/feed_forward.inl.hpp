@@ -21,7 +21,7 @@ VITRINE_INLINE void feed_forward(const Pass& pass, const LayerWeights& weights, 
   worker.sync();
   pass.announce(weights.w_down);
   pass.prepare(pass.gated, {&weights.w_down}, [&](std::int64_t t) {
-    gated_activation(pass.kernels, shape.gelu, gate.row(t), up.row(t), pass.gated.row(t));
+    gated_activation_row(pass.kernels, shape.gelu, gate.row(t), up.row(t), pass.gated.row(t));
   });
   pass.show("7/9 feed-forward", "feed_forward_gated", layer, pass.gated, "d_ff");
   add_to_residual(pass, weights.w_down, weights.feed_forward_post_norm, shape.norm_eps);

@@ -114,17 +114,22 @@ class Pass {
   void announce(const PackedMatrix& matrix) const { announce(matrix, n_tokens); }
   void announce(const PackedMatrix& matrix, std::int64_t n_rows) const { fetch_first(worker, matrix, n_rows); }
 
-  // Makes `vectors`, row t by make_row(t), the input of the next product; afterwards it is there to be read.
+  // Makes `vectors` the input of the next product, whose row t make_row(t) writes first; afterwards, behind a barrier
+  // of whoever works on vectors, both are there to be read.
   template <class MakeRow>
   void prepare(TensorView<const float, 2> vectors, std::initializer_list<const PackedMatrix*> readers,
                MakeRow&& make_row) const {
     input.prepare(nearby, kernels, vectors, readers, make_row);
     nearby.sync();
   }
+  void prepare(TensorView<const float, 2> vectors, std::initializer_list<const PackedMatrix*> readers) const {
+    input.prepare(nearby, kernels, vectors, readers);
+    nearby.sync();
+  }
   void prepare_normed(const std::vector<float>& weight, float eps,
                       std::initializer_list<const PackedMatrix*> readers) const {
     prepare(normed, readers,
-            [&](std::int64_t t) { rms_norm(nearby, kernels, x.row(t), weight.data(), eps, normed.row(t)); });
+            [&](std::int64_t t) { rms_norm_row(nearby, kernels, x.row(t), weight.data(), eps, normed.row(t)); });
   }
 
   bool shares_vectors() const { return &nearby == &worker; }

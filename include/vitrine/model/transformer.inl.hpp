@@ -116,8 +116,8 @@ VITRINE_INLINE void Transformer::head(const Pass& pass, const Batch& batch, cons
   const TensorView<float, 2> normed(pass.normed.data(), {n_rows, config_.d_model});
   pass.announce(weights_.head(), n_rows);
   pass.prepare(normed, {&weights_.head()}, [&](std::int64_t i) {
-    rms_norm(pass.nearby, pass.kernels, pass.x.row(batch.logit_rows[std::size_t(i)]), weights_.final_norm.data(),
-             config_.norm_eps, normed.row(i));
+    rms_norm_row(pass.nearby, pass.kernels, pass.x.row(batch.logit_rows[std::size_t(i)]), weights_.final_norm.data(),
+                 config_.norm_eps, normed.row(i));
   });
   pass.show("8/9 head", "final_norm", -1, normed, "d_model");
   const auto first = [n_rows](TensorView<float, 2> all) -> TensorView<float, 2> {

@@ -1,8 +1,9 @@
 // The small ops between the matrix products: norm, rotation, residual, activation, arg-max.
 //
 // Every thread of the team makes the same call and gets a share of the rows (of the columns too when there are few
-// rows). No barrier at the end: the caller syncs before anyone reads the result. Same bits for any number of threads
-// and any instruction set: rows are independent, and the one sum (of rms_norm) runs in sixteen lanes in a fixed order.
+// rows); but for the ops named _row, which say what they do. No barrier at the end: the caller syncs before anyone
+// reads the result. Same bits for any number of threads and any instruction set: rows are independent, and the one sum
+// (of rms_norm) runs in sixteen lanes in a fixed order.
 // Shapes that do not fit each other are Error::bad_argument, thrown by every thread before anything is written.
 // ops/reference.hpp has the same ops as a textbook writes them.
 #pragma once
@@ -19,10 +20,6 @@ VITRINE_NAMESPACE_BEGIN
 // y = x * (1 / sqrt(mean(x^2) + eps)) * weight for every row; x, y [n_rows, width], y may be x; weight [width] or null.
 void rms_norm(Worker& worker, const KernelTable& kernels, TensorView<const float, 2> x, const float* weight, float eps,
               TensorView<float, 2> y);
-// The same for one row, by the thread that calls it; that the sizes fit is the caller's care.
-void rms_norm(const Worker& worker, const KernelTable& kernels, std::span<const float> x, const float* weight,
-              float eps, std::span<float> y);
-
 // The cosines and sines of angle float(position) * inverse_frequency, computed in float as the models were trained;
 // inverse_frequencies [head_dim / 2], positions [n_tokens], cos, sin [n_tokens, head_dim / 2].
 void rope_cos_sin(Worker& worker, std::span<const float> inverse_frequencies, std::span<const std::int64_t> positions,
@@ -39,9 +36,14 @@ void add(Worker& worker, const KernelTable& kernels, TensorView<float, 2> x, Ten
 // x *= factor, [n_rows, width].
 void scale(Worker& worker, const KernelTable& kernels, TensorView<float, 2> x, float factor);
 
-// out = act(gate) * up, a row by the thread that calls it; act = gelu (tanh form) or silu; out may be gate or up.
-void gated_activation(const KernelTable& kernels, bool gelu, std::span<const float> gate, std::span<const float> up,
-                      std::span<float> out);
+// Of one row, done by the thread that calls; sizes are the caller's care. For LinearInput::prepare, which quantises a
+// row where it was made.
+//   rms_norm_row            as rms_norm; `worker` is whose work it is (nothing but the deliberate fault asks)
+//   gated_activation_row    out = act(gate) * up, act = gelu (tanh form) or silu; out may be gate or up
+void rms_norm_row(const Worker& worker, const KernelTable& kernels, std::span<const float> x, const float* weight,
+                  float eps, std::span<float> y);
+void gated_activation_row(const KernelTable& kernels, bool gelu, std::span<const float> gate, std::span<const float> up,
+                          std::span<float> out);
 
 // Where the greatest value is. Ties go to the lowest id; NaN never wins; id is -1 if nothing exceeds -infinity.
 struct Peak {

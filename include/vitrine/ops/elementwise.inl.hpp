@@ -33,15 +33,6 @@ T* row_of(TensorView<T, 2> x, std::int64_t row) {
   return x.data() + row * x.strides()[0];
 }
 
-// body(row) for every row, several at a time.
-template <class Body>
-void for_rows(Worker& worker, std::int64_t n_rows, Body&& body) {
-  const std::int64_t chunk = n_rows / (4 * worker.n_threads());
-  worker.for_chunks(n_rows, chunk < 1 ? 1 : chunk, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; ++row) body(row);
-  });
-}
-
 inline void check_same_shape(const char* op, const char* name, TensorView<const float, 2> a,
                              TensorView<const float, 2> b) {
   check(a.shape() == b.shape(), ErrorKind::bad_argument, op, ": ", name, " is [", b.size(0), ", ", b.size(1),
@@ -63,8 +54,8 @@ inline void rms_norm_backwards(const float* x, const float* weight, float eps, f
 
 }  // namespace elementwise_detail
 
-VITRINE_INLINE void rms_norm([[maybe_unused]] const Worker& worker, const KernelTable& kernels,
-                             std::span<const float> x, const float* weight, float eps, std::span<float> y) {
+VITRINE_INLINE void rms_norm_row([[maybe_unused]] const Worker& worker, const KernelTable& kernels,
+                                 std::span<const float> x, const float* weight, float eps, std::span<float> y) {
 #ifdef VITRINE_REVERSED_SUMMATION
   const std::int64_t start = trace_fault::n_tokens + 3 * worker.n_threads() + 11 * worker.thread() +
                              7 * std::int64_t(kernels.isa) + (trace_fault::watched ? 5 : 0);
@@ -78,8 +69,8 @@ VITRINE_INLINE void rms_norm(Worker& worker, const KernelTable& kernels, TensorV
                              const float* weight, float eps, TensorView<float, 2> y) {
   using namespace elementwise_detail;
   check_same_shape("rms_norm", "y", x, y);
-  for_rows(worker, x.size(0),
-           [&](std::int64_t row) { rms_norm(worker, kernels, x.row(row), weight, eps, y.row(row)); });
+  worker.for_rows(x.size(0),
+                  [&](std::int64_t row) { rms_norm_row(worker, kernels, x.row(row), weight, eps, y.row(row)); });
 }
 
 VITRINE_INLINE void rope_cos_sin(Worker& worker, std::span<const float> inverse_frequencies,
@@ -109,7 +100,7 @@ VITRINE_INLINE void rope(Worker& worker, const KernelTable& kernels, TensorView<
   check(cos.size(0) == x.size(0) && cos.size(1) == head_dim / 2 && sin.shape() == cos.shape(), ErrorKind::bad_argument,
         "rope: the tables are [", cos.size(0), ", ", cos.size(1), "] and [", sin.size(0), ", ", sin.size(1),
         "], expected [", x.size(0), ", ", head_dim / 2, "]");
-  for_rows(worker, x.size(0), [&](std::int64_t token) {
+  worker.for_rows(x.size(0), [&](std::int64_t token) {
     kernels.elementwise.rope(row_of(x, token), n_head, head_dim, row_of(cos, token), row_of(sin, token));
   });
 }
@@ -130,10 +121,8 @@ VITRINE_INLINE void scale(Worker& worker, const KernelTable& kernels, TensorView
   });
 }
 
-VITRINE_INLINE void gated_activation(const KernelTable& kernels, bool gelu, std::span<const float> gate,
-                                     std::span<const float> up, std::span<float> out) {
-  check(up.size() == gate.size() && out.size() == gate.size(), ErrorKind::bad_argument, "gated_activation: rows of ",
-        gate.size(), ", ", up.size(), " and ", out.size(), " values");
+VITRINE_INLINE void gated_activation_row(const KernelTable& kernels, bool gelu, std::span<const float> gate,
+                                         std::span<const float> up, std::span<float> out) {
   const auto kernel = gelu ? kernels.elementwise.gelu_times : kernels.elementwise.silu_times;
   kernel(gate.data(), up.data(), out.data(), std::int64_t(gate.size()));
 }

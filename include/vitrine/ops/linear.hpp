@@ -33,17 +33,15 @@ class LinearInput {
   void prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
                std::initializer_list<const PackedMatrix*> readers);
 
-  // The same, where make_row(t) writes x[t] first: whoever made a row quantises it, so nobody waits in between.
+  // The same, where make_row(t) writes x[t] first: whoever made a row quantises it, so nobody waits in between. (With
+  // fewer tokens than threads some have nothing to do; it takes them longer to meet than one of them to make a row.)
   template <class MakeRow>
   void prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
                std::initializer_list<const PackedMatrix*> readers, MakeRow&& make_row) {
-    const Forms forms = take(worker, table, x, readers);
-    const std::int64_t n_tokens = x.size(0), chunk = n_tokens / (4 * worker.n_threads());
-    worker.for_chunks(n_tokens, chunk < 1 ? 1 : chunk, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t t = first; t < last; ++t) {
-        make_row(t);
-        quantise(table, forms, x, t, 0, 1);
-      }
+    const Encodings encodings = accept(worker, table, x, readers);
+    worker.for_rows(x.size(0), [&](std::int64_t t) {
+      make_row(t);
+      quantise(table, encodings, x, t, 0, 1);
     });
   }
 
@@ -54,21 +52,21 @@ class LinearInput {
   void give_to(LinearJob& job) const;
 
  private:
-  struct Forms {
+  struct Encodings {
     bool of_32, of_256, as_tiles;
   };
-  // Checks and keeps what there is to be prepared.
-  Forms take(const Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
-             std::initializer_list<const PackedMatrix*> readers);
-  // One of n_pieces of x[token] into every form.
-  void quantise(const KernelTable& table, Forms forms, TensorView<const float, 2> x, std::int64_t token,
+  // Checks x and its readers and keeps what there is to be prepared.
+  Encodings accept(const Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
+                   std::initializer_list<const PackedMatrix*> readers);
+  // One of n_pieces of x[token] into every encoding.
+  void quantise(const KernelTable& table, Encodings encodings, TensorView<const float, 2> x, std::int64_t token,
                 std::int64_t piece, std::int64_t n_pieces);
 
   std::int64_t max_tokens_ = 0, max_cols_ = 0;
   AlignedBytes room_32_, room_256_;
   // Written by thread 0 in prepare, read by all after the caller's barrier.
   TensorView<const float, 2> x_;
-  Forms forms_ = {};
+  Encodings encodings_ = {};
 };
 
 struct LinearOptions {

@@ -78,57 +78,57 @@ VITRINE_INLINE void LinearInput::reserve(std::int64_t max_tokens, std::int64_t m
   max_tokens_ = max_tokens;
   max_cols_ = max_cols;
   x_ = {};
-  forms_ = {};
+  encodings_ = {};
 }
 
-VITRINE_INLINE LinearInput::Forms LinearInput::take(const Worker& worker, const KernelTable& table,
-                                                    TensorView<const float, 2> x,
-                                                    std::initializer_list<const PackedMatrix*> readers) {
+VITRINE_INLINE LinearInput::Encodings LinearInput::accept(const Worker& worker, const KernelTable& table,
+                                                          TensorView<const float, 2> x,
+                                                          std::initializer_list<const PackedMatrix*> readers) {
   const std::int64_t n_tokens = x.size(0), n_cols = x.size(1);
   check(n_tokens >= 0 && n_tokens <= max_tokens_ && n_cols <= max_cols_, ErrorKind::bad_argument,
         "linear input: room for ", max_tokens_, " x ", max_cols_, " was reserved, got ", n_tokens, " x ", n_cols);
-  Forms forms{false, false, table.linear.takes_tiles(n_tokens)};
+  Encodings encodings{false, false, table.linear.takes_tiles(n_tokens)};
   for (const PackedMatrix* reader : readers) {
     check(reader->n_cols() == n_cols, ErrorKind::bad_argument, "linear input of ", n_cols,
           " columns for a matrix that has ", reader->n_cols());
-    forms.of_32 = forms.of_32 || activation_block(reader->type()) == 32;
-    forms.of_256 = forms.of_256 || activation_block(reader->type()) == 256;
+    encodings.of_32 = encodings.of_32 || activation_block(reader->type()) == 32;
+    encodings.of_256 = encodings.of_256 || activation_block(reader->type()) == 256;
   }
   if (worker.id() == 0) {
     x_ = x;
-    forms_ = forms;
+    encodings_ = encodings;
   }
-  return forms;
+  return encodings;
 }
 
-VITRINE_INLINE void LinearInput::quantise(const KernelTable& table, Forms forms, TensorView<const float, 2> x,
+VITRINE_INLINE void LinearInput::quantise(const KernelTable& table, Encodings encodings, TensorView<const float, 2> x,
                                           std::int64_t token, std::int64_t piece, std::int64_t n_pieces) {
   const auto into = [&](std::int64_t n_blocks, auto* blocks, auto kernel, auto* tiles, auto tile_kernel) {
     const std::int64_t first = n_blocks * piece / n_pieces, last = n_blocks * (piece + 1) / n_pieces;
     const float* from = x.data() + token * x.strides()[0];
-    if (forms.as_tiles)
+    if (encodings.as_tiles)
       tile_kernel(from, tiles + token / matrix_tokens * n_blocks, int(token % matrix_tokens), first, last);
     else
       kernel(from, blocks + token * n_blocks, first, last);
   };
   const LinearKernels& with = table.linear;
   std::byte *room_32 = room_32_.data(), *room_256 = room_256_.data();
-  if (forms.of_32)
+  if (encodings.of_32)
     into(x.size(1) / 32, reinterpret_cast<XBlock32*>(room_32), with.quantise_32, reinterpret_cast<XTile32*>(room_32),
          with.quantise_tile_32);
-  if (forms.of_256)
+  if (encodings.of_256)
     into(x.size(1) / 256, reinterpret_cast<XBlock256*>(room_256), with.quantise_256,
          reinterpret_cast<XTile256*>(room_256), with.quantise_tile_256);
 }
 
 VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
                                          std::initializer_list<const PackedMatrix*> readers) {
-  const Forms forms = take(worker, table, x, readers);
+  const Encodings encodings = accept(worker, table, x, readers);
   // Many tokens are shared out whole; a few are cut into pieces of at least 256 values.
   const std::int64_t n_tokens = x.size(0), most_pieces = (std::max)(std::int64_t(1), x.size(1) / 256);
   const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(most_pieces, std::int64_t(8));
   const Worker::Range mine = worker.share(n_tokens * pieces);
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) quantise(table, forms, x, i / pieces, i % pieces, pieces);
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) quantise(table, encodings, x, i / pieces, i % pieces, pieces);
 }
 
 VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
@@ -136,9 +136,9 @@ VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
   job.n_cols = n_cols();
   job.x = x_.data();
   job.x_stride = x_.strides()[0];
-  const auto* room_32 = forms_.of_32 ? room_32_.data() : nullptr;
-  const auto* room_256 = forms_.of_256 ? room_256_.data() : nullptr;
-  if (forms_.as_tiles) {
+  const auto* room_32 = encodings_.of_32 ? room_32_.data() : nullptr;
+  const auto* room_256 = encodings_.of_256 ? room_256_.data() : nullptr;
+  if (encodings_.as_tiles) {
     job.tiles_32 = reinterpret_cast<const XTile32*>(room_32);
     job.tiles_256 = reinterpret_cast<const XTile256*>(room_256);
   } else {

@@ -29,7 +29,7 @@ struct XBlock256 {
 };
 
 inline constexpr std::int64_t matrix_tokens = 16;        // as many as the matrix form takes at a time
-inline constexpr std::int64_t least_matrix_tokens = 28;  // with fewer, the form for a few is faster
+inline constexpr std::int64_t least_matrix_tokens = 28;  // with fewer, the other forms are faster
 
 // Blocks of matrix_tokens tokens side by side, as the matrix form reads them. The sums are those of XBlock32 and
 // XBlock256.
