@@ -16,7 +16,6 @@
 
 #include <atomic>
 #include <cfenv>
-#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -51,10 +50,10 @@ struct alignas(cache_line) ChunksTaken {
 
 // What the threads of one team share during a region.
 struct Shared {
-  explicit Shared(int threads, std::chrono::microseconds spin = {})
+  explicit Shared(int threads)
       : n_threads(threads),
-        longest_spin(spin),
         arrivals(threads > 1 ? std::size_t(threads) : 0),
+        patience(threads > 1 ? std::size_t(threads) : 0),
         taken(threads > 1 ? std::size_t(2 * threads) : 0) {}
   // How many threads the region has; thread 0 says so while no other is in it. Who joins begins where the others are.
   void set_threads(int threads) {
@@ -67,8 +66,8 @@ struct Shared {
   ChunksTaken& taken_by(int thread, int which) { return taken[std::size_t(2 * thread + which)]; }
 
   int n_threads;
-  std::chrono::microseconds longest_spin;  // of a thread that waits for another (signal.hpp)
   std::vector<Signal> arrivals;            // [n_threads] how many barriers each has come to
+  std::vector<Signal::Patience> patience;  // [n_threads] at them
   std::vector<ChunksTaken> taken;          // [n_threads][2]
   int set = 0, next_set = 0;               // which of the two this region, the next region begins with
   std::atomic<bool> failed{false};         // whose exception is kept: the first one's

@@ -34,7 +34,7 @@ VITRINE_INLINE void barrier(Shared& shared, int id) {
   for (int other = 0; other < n_threads; ++other)
     waited += shared.arrivals[std::size_t(other)].wait(
         [&](std::uint32_t n) { return std::int32_t(n - wanted) >= 0; },  // it may already be at the next one
-        shared.longest_spin);
+        shared.patience[std::size_t(id)]);
   if (waited.count() > 0) shared.waited.fetch_add(waited.count(), std::memory_order_relaxed);
 }
 
@@ -74,10 +74,7 @@ std::vector<std::thread> start_threads(int n_threads, Body body, LetGo let_go) {
 }  // namespace parallel_detail
 
 struct Team::Impl {
-  Impl(int n_threads, Crowding when_crowded)
-      : shared(n_threads, n_threads > available_threads() ? std::chrono::microseconds(0) : Signal::longest_spin),
-        size(n_threads),
-        crowding(when_crowded) {}
+  Impl(int n_threads, Crowding when_crowded) : shared(n_threads), size(n_threads), crowding(when_crowded) {}
   parallel_detail::Shared shared;
   TeamSize size;
   Crowding crowding;
@@ -97,8 +94,9 @@ struct Team::Impl {
 
   void serve(int id) {
     std::uint32_t seen = 0;
+    Signal::Patience patience;  // between regions, where the next may be long in coming
     for (;;) {
-      region.wait([&](std::uint32_t now) { return now != seen; }, shared.longest_spin);
+      region.wait([&](std::uint32_t now) { return now != seen; }, patience);
       seen = region.value();
       const int n_threads = int(seen & ((1u << size_bits) - 1));
       if (n_threads == 0) return;
@@ -129,7 +127,12 @@ VITRINE_INLINE Team::Team(int n_threads, Crowding crowding) {
   Signal open;
   const auto let_go = [&] { open.set(1); };
   auto threads = parallel_detail::start_threads(
-      n_threads - 1, [&](int) { open.wait([](std::uint32_t value) { return value == 1; }, {}); }, let_go);
+      n_threads - 1,
+      [&](int) {
+        Signal::Patience patience;
+        open.wait([](std::uint32_t value) { return value == 1; }, patience);
+      },
+      let_go);
   let_go();
   for (auto& thread : threads) thread.join();
 #endif

@@ -1,13 +1,14 @@
 // A number that one thread counts up and others wait for: the barrier and the start of a region are made of these.
 //
-// A waiter spins for some microseconds, the usual wait inside a forward pass, and then for as long as it says:
-// longest_spin is about what a virtual machine waits for a processor that it has lost, and to sleep and be woken would
-// take longer; nothing is right where threads outnumber processors, since who spins there holds the processor that
-// somebody else needs. After that it sleeps in the kernel (futex on Linux). std::atomic::wait would do but for one
-// thing: libstdc++ yields before it sleeps, which on a busy machine hands the rest of the time slice to another
-// program, at every barrier.
+// A waiter spins for some microseconds, the usual wait inside a forward pass, and then for longest_spin, which is about
+// as long as a virtual machine waits for a processor that it has lost: to sleep and be woken would take longer. After
+// that it sleeps in the kernel (futex on Linux). Where threads outnumber processors, who spins holds the processor that
+// somebody else needs; so a waiter that had to sleep after all does so sooner the next times. std::atomic::wait would
+// do but for one thing: libstdc++ yields before it sleeps, which on a busy machine hands the rest of the time slice to
+// another program, at every barrier.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -32,11 +33,27 @@ class alignas(64) Signal {  // a cache line of its own
     if (n_sleeping_.load(std::memory_order_seq_cst) > 0) wake();
   }
 
-  static constexpr std::chrono::microseconds longest_spin{400};
+  // What a waiter has learned: after spinning in vain it hardly spins at all for twice as many waits as the last time.
+  class alignas(64) Patience {
+   public:
+    bool lasts() {
+      if (n_short_ == 0) return true;
+      --n_short_;
+      return false;
+    }
+    void was_in_vain() {
+      n_short_ = n_next_;
+      n_next_ = (std::min)(2 * n_next_, 64);
+    }
+    void was_worth_it() { n_next_ = 1; }
+
+   private:
+    int n_short_ = 0, n_next_ = 1;
+  };
 
   // Returns once enough(value). The result is how long that took, 0 if it was short.
   template <class Enough>
-  std::chrono::nanoseconds wait(Enough enough, std::chrono::microseconds longest) {
+  std::chrono::nanoseconds wait(Enough enough, Patience& patience) {
     const auto spun = [&](int spins) {
       for (int i = 0; i < spins; ++i) {
         if (enough(value())) return true;
@@ -44,11 +61,16 @@ class alignas(64) Signal {  // a cache line of its own
       }
       return false;
     };
-    if (spun(2000)) return {};
+    const bool is_patient = patience.lasts();
+    if (spun(is_patient ? 2000 : 50)) return {};
     const auto start = std::chrono::steady_clock::now();
     const auto waited = [&] { return std::chrono::steady_clock::now() - start; };
-    while (waited() < longest)
-      if (spun(100)) return waited();
+    while (is_patient && waited() < longest_spin) {
+      if (!spun(100)) continue;
+      patience.was_worth_it();
+      return waited();
+    }
+    if (is_patient) patience.was_in_vain();
     for (;;) {
       // Either this thread sees the new value, or who sets it sees a sleeper: both sides write first and then read.
       n_sleeping_.fetch_add(1, std::memory_order_seq_cst);
@@ -61,6 +83,7 @@ class alignas(64) Signal {  // a cache line of its own
   }
 
  private:
+  static constexpr std::chrono::microseconds longest_spin{400};
 #if defined(__linux__)
   void sleep(std::uint32_t seen) { ::syscall(SYS_futex, &value_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0); }
   void wake() { ::syscall(SYS_futex, &value_, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0); }
