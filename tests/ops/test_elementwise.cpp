@@ -162,7 +162,7 @@ TEST_CASE("add, scale, gated activations") {
     CHECK(same_bits(run_everywhere(x, [&](Worker& w, auto& k, auto out) { scale(w, k, out, 1.7f); }), scaled));
     const auto gated = [&](bool with_gelu) {
       return run_everywhere(x, [&](Worker& worker, auto& k, auto out) {
-        worker.for_chunks(shape[0], 1, [&](std::int64_t t, std::int64_t) {
+        worker.for_rows(shape[0], [&](std::int64_t t) {
           gated_activation_row(k, with_gelu, out.row(t), y.view().row(t), out.row(t));
         });
       });

@@ -20,6 +20,7 @@ VITRINE_NAMESPACE_BEGIN
 // y = x * (1 / sqrt(mean(x^2) + eps)) * weight for every row; x, y [n_rows, width], y may be x; weight [width] or null.
 void rms_norm(Worker& worker, const KernelTable& kernels, TensorView<const float, 2> x, const float* weight, float eps,
               TensorView<float, 2> y);
+
 // The cosines and sines of angle float(position) * inverse_frequency, computed in float as the models were trained;
 // inverse_frequencies [head_dim / 2], positions [n_tokens], cos, sin [n_tokens, head_dim / 2].
 void rope_cos_sin(Worker& worker, std::span<const float> inverse_frequencies, std::span<const std::int64_t> positions,
