@@ -12,12 +12,12 @@ VITRINE_NAMESPACE_BEGIN
 namespace linear_op_detail {
 
 // Panels that a thread takes of its share at a time: few enough that the others can help it with the rest and that all
-// end together, enough that a kernel gets going. Kernels for many tokens work on two panels side by side, float kernels
-// on four; a block whose maximum is wanted is one thread's.
+// end together, enough that a kernel gets going. Kernels work on two panels side by side, float kernels on four; a
+// block whose maximum is wanted is one thread's.
 inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_tokens, int n_threads, bool whole_blocks) {
   constexpr std::int64_t panels_of_block = SamplingKernels::block / panel_rows;
   static_assert(panels_of_block == 4);
-  const std::int64_t together = is_float_type(w.type()) || whole_blocks ? panels_of_block : n_tokens > 1 ? 2 : 1;
+  const std::int64_t together = is_float_type(w.type()) || whole_blocks ? panels_of_block : 2;
   constexpr std::int64_t bytes = 16 << 10, multiply_adds = 4 << 20;  // of a chunk: some microseconds
   const std::int64_t worthwhile =
       n_tokens > 1 ? multiply_adds / (panel_rows * w.n_cols() * n_tokens) : bytes / std::int64_t(w.panel_bytes());

@@ -19,50 +19,70 @@ VITRINE_FORCE_INLINE f32x16 block_result_256(i32x16 dot, i32x16 pairs, f32x16 d,
   return acc;
 }
 
-template <class Format>
-inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t last) {
+// P panels from `panel` on.
+template <class Format, int P>
+VITRINE_FORCE_INLINE void one_token_of_panels_256(const LinearJob& job, std::int64_t panel) {
   const std::int64_t n_blocks = job.n_cols / 256;
-  const auto* end = reinterpret_cast<const std::uint8_t*>(job.fetch_end);
-  for (std::int64_t panel = first; panel < last; ++panel) {
-    const std::uint8_t* start = panel_start(job, panel);
-    f32x16 acc = zero();
-    for (std::int64_t b = 0; b < n_blocks; ++b) {
-      const Block256 block = Format::at(start, b);
-      const XBlock256& x = job.x_256[b];
-      const std::int8_t* q = x.q;
-      const auto scales = Format::load_scales(block);
-      i32x16 dot = broadcast_i32(0), pairs = broadcast_i32(0);
-      unroll<4>([&](auto c) __attribute__((always_inline)) {
-        constexpr int chunk = decltype(c)::value, bits = Format::bits, n = Format::run_groups;
-        prefetch_ahead<Format::bytes_per_block / 4>(
-            start + std::size_t(b) * Format::bytes_per_block + chunk * (Format::bytes_per_block / 4), end);
-        Partial low, high;
-        Format::template visit<chunk>(
-            block, [&](auto index, bytes64 w_low, bytes64 w_high) __attribute__((always_inline)) {
-              constexpr int s = decltype(index)::value;
-              constexpr int low_run = Format::low_run(chunk, s), high_run = Format::high_run(chunk, s);
-              add_group<bits, s % n, n>(
-                  low, dot_weights<bits>(w_low),
-                  x_group(q + 4 * (low_run * n + s % n)), [&](Partial full) __attribute__((always_inline)) {
-                    dot = dot + widen_scaled(full, Format::template scale<low_run>(scales));
-                  });
-              add_group<bits, s % n, n>(
-                  high, dot_weights<bits>(w_high),
-                  x_group(q + 4 * (high_run * n + s % n)), [&](Partial full) __attribute__((always_inline)) {
-                    dot = dot + widen_scaled(full, Format::template scale<high_run>(scales));
-                  });
-            });
-      });
-      unroll<Format::n_pair_vectors>([&](auto i) __attribute__((always_inline)) {
-        constexpr int v = decltype(i)::value;
-        pairs = dot_pairs(pairs, Format::template pair_factor<v>(scales), x.pair_sums + Format::first_pair + 2 * v);
+  const std::uint8_t* start[P];
+  f32x16 acc[P];
+  for (int p = 0; p < P; ++p) start[p] = panel_start(job, panel + p), acc[p] = zero();
+  const FetchAhead<Format::bytes_per_block> fetch(start[0], job.panel_bytes, n_blocks, P, job.fetch_end);
+  for (std::int64_t b = 0; b < n_blocks; ++b) {
+    const XBlock256& x = job.x_256[b];
+    const std::int8_t* q = x.q;
+    const std::int64_t offset = b * std::int64_t(Format::bytes_per_block);
+    const auto ahead = fetch.from(b);
+    Block256 block[P];
+    decltype(Format::load_scales(block[0])) scales[P];
+    i32x16 dot[P];
+    for (int p = 0; p < P; ++p) {
+      block[p] = Format::at(start[p], b);
+      scales[p] = Format::load_scales(block[p]);
+      dot[p] = broadcast_i32(0);
+    }
+    unroll<4 * P>([&](auto part) __attribute__((always_inline)) {
+      constexpr int chunk = decltype(part)::value / P, p = decltype(part)::value % P;
+      constexpr int bits = Format::bits, n = Format::run_groups;
+      constexpr std::size_t quarter = Format::bytes_per_block / 4;
+      prefetch_ahead<quarter>(start[p] + offset + chunk * quarter, ahead);
+      Partial low, high;
+      Format::template visit<chunk>(
+          block[p], [&](auto index, bytes64 w_low, bytes64 w_high) __attribute__((always_inline)) {
+            constexpr int s = decltype(index)::value;
+            constexpr int low_run = Format::low_run(chunk, s), high_run = Format::high_run(chunk, s);
+            add_group<bits, s % n, n>(
+                low, dot_weights<bits>(w_low),
+                x_group(q + 4 * (low_run * n + s % n)), [&](Partial full) __attribute__((always_inline)) {
+                  dot[p] = dot[p] + widen_scaled(full, Format::template scale<low_run>(scales[p]));
+                });
+            add_group<bits, s % n, n>(
+                high, dot_weights<bits>(w_high),
+                x_group(q + 4 * (high_run * n + s % n)), [&](Partial full) __attribute__((always_inline)) {
+                  dot[p] = dot[p] + widen_scaled(full, Format::template scale<high_run>(scales[p]));
+                });
+          });
+    });
+    unroll<P>([&](auto i) __attribute__((always_inline)) {
+      constexpr int p = decltype(i)::value;
+      i32x16 pairs = broadcast_i32(0);
+      unroll<Format::n_pair_vectors>([&](auto k) __attribute__((always_inline)) {
+        constexpr int v = decltype(k)::value;
+        pairs = dot_pairs(pairs, Format::template pair_factor<v>(scales[p]), x.pair_sums + Format::first_pair + 2 * v);
       });
       f32x16 m = zero();
-      if constexpr (Format::has_min) m = negate(load_f16(block.dmin));
-      acc = block_result_256<Format>(dot, pairs, load_f16(block.d), m, broadcast(x.scale), acc);
-    }
-    finish(job, panel, 0, acc);
+      if constexpr (Format::has_min) m = negate(load_f16(block[p].dmin));
+      acc[p] = block_result_256<Format>(dot[p], pairs, load_f16(block[p].d), m, broadcast(x.scale), acc[p]);
+    });
   }
+  for (int p = 0; p < P; ++p) finish(job, panel + p, 0, acc[p]);
+}
+
+template <class Format>
+inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t last) {
+  go_through_panels<one_token_panels>(
+      first, last, [&](auto n, std::int64_t panel) __attribute__((always_inline)) {
+        one_token_of_panels_256<Format, decltype(n)::value>(job, panel);
+      });
 }
 
 template <class Format>

@@ -24,33 +24,46 @@ VITRINE_FORCE_INLINE i32x16 offset_term(const XBlock32& x) {
     return shift_left<Format::offset_shift>(broadcast_i32(x.minus_sum));
 }
 
-// Asks for the memory that follows block b by some way.
-template <class Format>
-VITRINE_FORCE_INLINE void fetch_block(PanelStart start, std::int64_t b, const std::uint8_t* end,
-                                      [[maybe_unused]] const std::uint8_t* end_of_low) {
-  const std::uint8_t* block = start.high + std::size_t(b) * Format::bytes_per_block;
-  if constexpr (is_in_planes<Format>) {
-    if (b % 2 != 0) return;
-    prefetch_ahead<2 * Format::bytes_per_block>(block, end);
-    prefetch_ahead<2 * Format::low_bytes_per_block>(start.low + std::size_t(b) * Format::low_bytes_per_block,
-                                                    end_of_low);
-  } else {
-    prefetch_ahead<Format::bytes_per_block>(block, end);
-  }
-}
+// Asks for the memory that is read after block b of P panels side by side, whatever the number of their planes.
+template <class Format, int P>
+class FetchBlocks {
+ public:
+  __attribute__((always_inline)) FetchBlocks(const LinearJob& job, PanelStart start)
+      : high_(start.high, job.panel_bytes, job.n_cols / 32, P, job.fetch_end),
+        low_(start.low, job.low_bytes, job.n_cols / 32, P, job.fetch_end_of_low) {}
 
-template <class Format>
-inline void one_token_32(const LinearJob& job, std::int64_t first, std::int64_t last) {
+  // Called for each of the panels.
+  __attribute__((always_inline)) void after(PanelStart start, std::int64_t b) const {
+    const std::int64_t at = b * std::int64_t(Format::bytes_per_block);
+    if constexpr (is_in_planes<Format>) {
+      if (b % 2 != 0) return;
+      const std::int64_t at_low = b * std::int64_t(Format::low_bytes_per_block);
+      prefetch_ahead<2 * Format::bytes_per_block>(start.high + at, high_.from(b));
+      prefetch_ahead<2 * Format::low_bytes_per_block>(start.low + at_low, low_.from(b));
+    } else {
+      prefetch_ahead<Format::bytes_per_block>(start.high + at, high_.from(b));
+    }
+  }
+
+ private:
+  FetchAhead<Format::bytes_per_block> high_;
+  FetchAhead<is_in_planes<Format> ? Q8_0Planes::low_bytes_per_block : 64> low_;
+};
+
+// P panels from `panel` on.
+template <class Format, int P>
+VITRINE_FORCE_INLINE void one_token_of_panels_32(const LinearJob& job, std::int64_t panel) {
   const std::int64_t n_blocks = job.n_cols / 32;
-  const auto* end = reinterpret_cast<const std::uint8_t*>(job.fetch_end);
-  const auto* end_of_low = reinterpret_cast<const std::uint8_t*>(job.fetch_end_of_low);
-  for (std::int64_t panel = first; panel < last; ++panel) {
-    const PanelStart start = panel_start(job, panel);
-    f32x16 acc = zero();
-    for (std::int64_t b = 0; b < n_blocks; ++b) {
-      const Block32 block = Format::at(start, b);
-      const XBlock32& x = job.x_32[b];
-      fetch_block<Format>(start, b, end, end_of_low);
+  PanelStart start[P];
+  f32x16 acc[P];
+  for (int p = 0; p < P; ++p) start[p] = panel_start(job, panel + p), acc[p] = zero();
+  const FetchBlocks<Format, P> fetch(job, start[0]);
+  for (std::int64_t b = 0; b < n_blocks; ++b) {
+    const XBlock32& x = job.x_32[b];
+    unroll<P>([&](auto i) __attribute__((always_inline)) {
+      constexpr int p = decltype(i)::value;
+      const Block32 block = Format::at(start[p], b);
+      fetch.after(start[p], b);
       i32x16 dot = offset_term<Format>(x);
       Partial partial;
       Format::visit(
@@ -59,11 +72,19 @@ inline void one_token_32(const LinearJob& job, std::int64_t first, std::int64_t 
             add_group_to<bits, decltype(step)::value, 8>(dot, partial, dot_weights<bits>(scratch_form<Format>(w)),
                                                          x_group(x.q + 4 * decltype(group)::value));
           });
-      acc = fma(to_f32(dot), load_f16(block.d) * broadcast(x.scale), acc);
-      if constexpr (Format::has_min) acc = fma(load_f16(block.m), broadcast(x.scaled_sum), acc);
-    }
-    finish(job, panel, 0, acc);
+      acc[p] = fma(to_f32(dot), load_f16(block.d) * broadcast(x.scale), acc[p]);
+      if constexpr (Format::has_min) acc[p] = fma(load_f16(block.m), broadcast(x.scaled_sum), acc[p]);
+    });
   }
+  for (int p = 0; p < P; ++p) finish(job, panel + p, 0, acc[p]);
+}
+
+template <class Format>
+inline void one_token_32(const LinearJob& job, std::int64_t first, std::int64_t last) {
+  go_through_panels<one_token_panels>(
+      first, last, [&](auto n, std::int64_t panel) __attribute__((always_inline)) {
+        one_token_of_panels_32<Format, decltype(n)::value>(job, panel);
+      });
 }
 
 // T tokens from `token` on.
@@ -71,15 +92,14 @@ template <class Format, int T>
 VITRINE_FORCE_INLINE void few_of_panel_32(const LinearJob& job, std::int64_t panel, std::int64_t token) {
   constexpr int bits = Format::bits;
   const std::int64_t n_blocks = job.n_cols / 32;
-  const auto* end = reinterpret_cast<const std::uint8_t*>(job.fetch_end);
-  const auto* end_of_low = reinterpret_cast<const std::uint8_t*>(job.fetch_end_of_low);
   const PanelStart start = panel_start(job, panel);
+  const FetchBlocks<Format, 1> fetch(job, start);
   const XBlock32* x = job.x_32 + token * n_blocks;
   f32x16 acc[T];
   unroll<T>([&](auto t) __attribute__((always_inline)) { acc[decltype(t)::value] = zero(); });
   for (std::int64_t b = 0; b < n_blocks; ++b, ++x) {
     const Block32 block = Format::at(start, b);
-    fetch_block<Format>(start, b, end, end_of_low);
+    fetch.after(start, b);
     i32x16 dot[T];
     Partial partial[T];
     unroll<T>([&](auto t) __attribute__((always_inline)) {

@@ -2,8 +2,10 @@
 //
 //   y[t][r] = sum over k of W[r][k] x[t][k]  (+ bias[r])  (+ y[t][r])
 //
-// One token or a few: weights are read once, so nothing is unpacked to memory. Many tokens: sweep_panels unpacks a
-// stretch of a panel and goes over all tokens with it, several at a time. Either way a row's accumulator meets its
+// One token or a few: weights are read once, so nothing is unpacked to memory. One token goes through two panels side
+// by side: two streams come faster than one, and the input, which a panel of weights drives out of the first-level
+// cache, is read half as often. Many tokens: sweep_panels unpacks a stretch of a panel and goes over all tokens with
+// it, several at a time. Either way a row's accumulator meets its
 // blocks in ascending k, and the bits are the same.
 #pragma once
 
@@ -16,9 +18,9 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace linear_detail {
 
-// How far ahead of the reading a one-token kernel fetches into the second-level cache, which has more misses under way
-// than the first, and from there into the first.
-inline constexpr std::int64_t far_bytes = 4096, near_bytes = 1024;
+// About how far ahead of the reading a one-token kernel fetches into the second-level cache, which has more misses
+// under way than the first, and from there into the first.
+inline constexpr std::size_t far_bytes = 4096, near_bytes = 1024;
 inline constexpr std::int64_t stretch = 768;      // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;  // tokens between two unpackings of a stretch
 
@@ -151,15 +153,55 @@ VITRINE_FORCE_INLINE PanelStart panel_start(const LinearJob& job, std::int64_t p
           reinterpret_cast<const std::uint8_t*>(job.low + std::size_t(panel) * job.low_bytes)};
 }
 
-// Fetches n_bytes, far_bytes and near_bytes further on, unless that lies beyond `end`: what follows this thread's
-// panels is another thread's to read.
+struct Distances {                   // in bytes
+  std::int64_t to_second, to_first;  // level of the caches
+};
+
+// Where the memory is that is read next where n_panels are gone through side by side: some blocks on in the same panel
+// and, after its end, in the one n_panels on; nowhere new where that is another thread's.
+template <std::size_t block_bytes>
+class FetchAhead {
+ public:
+  __attribute__((always_inline)) FetchAhead(const std::uint8_t* start, std::size_t panel_bytes, std::int64_t n_blocks,
+                                            int n_panels, const std::byte* end)
+      : n_blocks_(n_blocks) {
+    const std::int64_t stride = std::int64_t(panel_bytes), others = (n_panels - 1) * stride;
+    const bool is_last = reinterpret_cast<const std::uint8_t*>(end) - start <= n_panels * stride;
+    beyond_ = is_last ? Distances{0, 0} : Distances{far_distance + others, near_distance + others};
+  }
+  // From what stands in block b of its panel.
+  __attribute__((always_inline)) Distances from(std::int64_t b) const {
+    return {b + far_blocks < n_blocks_ ? far_distance : beyond_.to_second,
+            b + near_blocks < n_blocks_ ? near_distance : beyond_.to_first};
+  }
+
+ private:
+  static constexpr std::int64_t blocks_in(std::size_t bytes) {
+    return bytes < block_bytes ? 1 : std::int64_t(bytes / block_bytes);
+  }
+  static constexpr std::int64_t far_blocks = blocks_in(far_bytes), near_blocks = blocks_in(near_bytes);
+  static constexpr std::int64_t far_distance = far_blocks * std::int64_t(block_bytes);
+  static constexpr std::int64_t near_distance = near_blocks * std::int64_t(block_bytes);
+  std::int64_t n_blocks_;
+  Distances beyond_;
+};
+
+// Asks for what is `ahead` of n_bytes at p.
 template <std::size_t n_bytes>
-VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p, const std::uint8_t* end) {
-  if (end - p <= far_bytes) return;
+VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p, Distances ahead) {
   unroll<int(divide_up(n_bytes, 64))>([&](auto i) __attribute__((always_inline)) {
-    prefetch_far(p + far_bytes + 64 * decltype(i)::value);
-    prefetch(p + near_bytes + 64 * decltype(i)::value);
+    prefetch_far(p + ahead.to_second + 64 * decltype(i)::value);
+    prefetch(p + ahead.to_first + 64 * decltype(i)::value);
   });
+}
+
+// go(Index<P>, panel) for P panels side by side as long as there are as many, then with one at a time.
+template <int P, class Go>
+VITRINE_FORCE_INLINE void go_through_panels(std::int64_t first, std::int64_t last, Go go) {
+  std::int64_t panel = first;
+  for (; panel + P <= last; panel += P) go(Index<P>{}, panel);
+  if constexpr (P > 1)
+    for (; panel < last; ++panel) go(Index<1>{}, panel);
 }
 
 VITRINE_FORCE_INLINE void clear(float* sums, std::int64_t n) {  // [n][16]
@@ -208,10 +250,10 @@ VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel)
 
 template <class Family>
 inline void many_tokens(const LinearJob& job, std::int64_t first, std::int64_t last) {
-  std::int64_t panel = first;
-  for (; panel + tile_panels <= last; panel += tile_panels) sweep_panels<Family, tile_panels>(job, panel);
-  if constexpr (tile_panels > 1)
-    for (; panel < last; ++panel) sweep_panels<Family, 1>(job, panel);
+  go_through_panels<tile_panels>(
+      first, last, [&](auto n, std::int64_t panel) __attribute__((always_inline)) {
+        sweep_panels<Family, decltype(n)::value>(job, panel);
+      });
 }
 
 }  // namespace linear_detail

@@ -59,9 +59,10 @@ VITRINE_FORCE_INLINE void float_tile(const LinearJob& job, std::int64_t panel, s
 
 template <class Weights>
 inline void float_one_token(const LinearJob& job, std::int64_t first, std::int64_t last) {
-  std::int64_t panel = first;
-  for (; panel + float_panels <= last; panel += float_panels) float_tile<Weights, float_panels, 1>(job, panel, 0);
-  for (; panel < last; ++panel) float_tile<Weights, 1, 1>(job, panel, 0);
+  go_through_panels<float_panels>(
+      first, last, [&](auto n, std::int64_t panel) __attribute__((always_inline)) {
+        float_tile<Weights, decltype(n)::value, 1>(job, panel, 0);
+      });
 }
 
 template <class Weights>

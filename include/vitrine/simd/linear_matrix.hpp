@@ -201,10 +201,10 @@ VITRINE_FORCE_INLINE void sweep_matrix(const LinearJob& job, std::int64_t panel)
 template <class Family>
 inline void matrix_form(const LinearJob& job, std::int64_t first, std::int64_t last) {
   const TileUse tiles(Family::product_len);
-  std::int64_t panel = first;
-  for (; panel + Family::panels <= last; panel += Family::panels) sweep_matrix<Family, Family::panels>(job, panel);
-  if constexpr (Family::panels > 1)
-    for (; panel < last; ++panel) sweep_matrix<Family, 1>(job, panel);
+  go_through_panels<Family::panels>(
+      first, last, [&](auto n, std::int64_t panel) __attribute__((always_inline)) {
+        sweep_matrix<Family, decltype(n)::value>(job, panel);
+      });
 }
 
 }  // namespace linear_detail
