@@ -4,9 +4,9 @@
 //   few8/Q4_1/avx2/.../2              eight tokens, two threads: a step of an engine in which eight sequences decode
 //   prefill/Q4_1/avx2/4096x4096/2     512 tokens, two threads: operations per second, a multiply-add being two
 //
-// The tallest shape of each type takes 128 MB, so that it comes from memory; the others are those of small and of 7B
-// models. Weights are arbitrary bits. Options are Google Benchmark's: --benchmark_filter=decode/.*/avx512vnni,
-// --benchmark_format=json, ...
+// The tallest shape of each type takes 128 MB, so that on most machines it comes from memory; the others are those of
+// small and of 7B models. Weights are arbitrary bits. Options are Google Benchmark's:
+// --benchmark_filter=decode/.*/avx512vnni, --benchmark_format=json, ...
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -25,12 +25,17 @@ struct Shape {
   std::int64_t n_rows, n_cols;
 };
 
-// Rows of any bits, but for signs and the top of exponents: no scale is infinite or NaN.
+// Rows of any bits, but for signs and the top of exponents: no scale is infinite or NaN. Floats are not subnormal, with
+// which processors are slow.
 PackedMatrix any_weights(DType type, Shape shape) {
   PackedMatrix w(type, shape.n_rows, shape.n_cols);
   std::vector<std::byte> rows(w.row_bytes() * std::size_t(panel_rows));
   std::uint32_t state = 1;
   for (auto& byte : rows) byte = std::byte(((state = state * 1664525u + 1013904223u) >> 24) & 0x37u);
+  if (is_float_type(type)) {
+    const std::size_t size = dtype_info(type).block_bytes;
+    for (std::size_t i = size - 1; i < rows.size(); i += size) rows[i] |= std::byte(0x30);
+  }
   std::vector<std::int64_t> same_rows(std::size_t(shape.n_rows));  // every panel is the first one again
   for (std::size_t i = 0; i < same_rows.size(); ++i) same_rows[i] = std::int64_t(i) % panel_rows;
   w.pack_panels(0, w.n_panels(), rows.data(), same_rows.data());
