@@ -26,12 +26,10 @@ VITRINE_FORCE_INLINE void one_token_of_panels_256(const LinearJob& job, std::int
   const std::uint8_t* start[P];
   f32x16 acc[P];
   for (int p = 0; p < P; ++p) start[p] = panel_start(job, panel + p), acc[p] = zero();
-  const FetchAhead<Format::bytes_per_block> fetch(start[0], job.panel_bytes, n_blocks, P, job.fetch_end);
+  const FetchAhead<Format::bytes_per_block, P> fetch(start[0], job.panel_bytes, n_blocks, job.fetch_end);
   for (std::int64_t b = 0; b < n_blocks; ++b) {
     const XBlock256& x = job.x_256[b];
     const std::int8_t* q = x.q;
-    const std::int64_t offset = b * std::int64_t(Format::bytes_per_block);
-    const auto ahead = fetch.from(b);
     Block256 block[P];
     decltype(Format::load_scales(block[0])) scales[P];
     i32x16 dot[P];
@@ -44,7 +42,7 @@ VITRINE_FORCE_INLINE void one_token_of_panels_256(const LinearJob& job, std::int
       constexpr int chunk = decltype(part)::value / P, p = decltype(part)::value % P;
       constexpr int bits = Format::bits, n = Format::run_groups;
       constexpr std::size_t quarter = Format::bytes_per_block / 4;
-      prefetch_ahead<quarter>(start[p] + offset + chunk * quarter, ahead);
+      fetch.template operator()<chunk * quarter, quarter>(start[p] + std::size_t(b) * Format::bytes_per_block, b);
       Partial low, high;
       Format::template visit<chunk>(
           block[p], [&](auto index, bytes64 w_low, bytes64 w_high) __attribute__((always_inline)) {

@@ -29,25 +29,25 @@ template <class Format, int P>
 class FetchBlocks {
  public:
   __attribute__((always_inline)) FetchBlocks(const LinearJob& job, PanelStart start)
-      : high_(start.high, job.panel_bytes, job.n_cols / 32, P, job.fetch_end),
-        low_(start.low, job.low_bytes, job.n_cols / 32, P, job.fetch_end_of_low) {}
+      : high_(start.high, job.panel_bytes, job.n_cols / 32, job.fetch_end),
+        low_(start.low, job.low_bytes, job.n_cols / 32, job.fetch_end_of_low) {}
 
   // Called for each of the panels.
-  __attribute__((always_inline)) void after(PanelStart start, std::int64_t b) const {
-    const std::int64_t at = b * std::int64_t(Format::bytes_per_block);
+  __attribute__((always_inline)) void operator()(PanelStart start, std::int64_t b) const {
     if constexpr (is_in_planes<Format>) {
       if (b % 2 != 0) return;
-      const std::int64_t at_low = b * std::int64_t(Format::low_bytes_per_block);
-      prefetch_ahead<2 * Format::bytes_per_block>(start.high + at, high_.from(b));
-      prefetch_ahead<2 * Format::low_bytes_per_block>(start.low + at_low, low_.from(b));
+      high_.template operator()<0, 2 * high_bytes>(start.high + std::size_t(b) * high_bytes, b);
+      low_.template operator()<0, 2 * low_bytes>(start.low + std::size_t(b) * low_bytes, b);
     } else {
-      prefetch_ahead<Format::bytes_per_block>(start.high + at, high_.from(b));
+      high_.template operator()<0, high_bytes>(start.high + std::size_t(b) * high_bytes, b);
     }
   }
 
  private:
-  FetchAhead<Format::bytes_per_block> high_;
-  FetchAhead<is_in_planes<Format> ? Q8_0Planes::low_bytes_per_block : 64> low_;
+  static constexpr std::size_t high_bytes = Format::bytes_per_block;
+  static constexpr std::size_t low_bytes = is_in_planes<Format> ? Q8_0Planes::low_bytes_per_block : 64;
+  FetchAhead<high_bytes, P> high_;
+  FetchAhead<low_bytes, P> low_;
 };
 
 // P panels from `panel` on.
@@ -63,7 +63,7 @@ VITRINE_FORCE_INLINE void one_token_of_panels_32(const LinearJob& job, std::int6
     unroll<P>([&](auto i) __attribute__((always_inline)) {
       constexpr int p = decltype(i)::value;
       const Block32 block = Format::at(start[p], b);
-      fetch.after(start[p], b);
+      fetch(start[p], b);
       i32x16 dot = offset_term<Format>(x);
       Partial partial;
       Format::visit(
@@ -99,7 +99,7 @@ VITRINE_FORCE_INLINE void few_of_panel_32(const LinearJob& job, std::int64_t pan
   unroll<T>([&](auto t) __attribute__((always_inline)) { acc[decltype(t)::value] = zero(); });
   for (std::int64_t b = 0; b < n_blocks; ++b, ++x) {
     const Block32 block = Format::at(start, b);
-    fetch.after(start, b);
+    fetch(start, b);
     i32x16 dot[T];
     Partial partial[T];
     unroll<T>([&](auto t) __attribute__((always_inline)) {

@@ -17,18 +17,16 @@ namespace linear_detail {
 
 inline void upper_bounds(const LinearJob& job, std::int64_t first, std::int64_t last) {
   using Format = Q8_0High;
+  constexpr std::size_t block_bytes = Format::bytes_per_block;
   const std::int64_t n_blocks = job.n_cols / 32;
   for (std::int64_t panel = first; panel < last; ++panel) {
     const PanelStart start = panel_start(job, panel);
-    const FetchAhead<Format::bytes_per_block> fetch(start, job.panel_bytes, n_blocks, 1, job.fetch_end);
+    const FetchAhead<block_bytes, 1> fetch(start, job.panel_bytes, n_blocks, job.fetch_end);
     f32x16 acc = zero(), most_negative = zero();
     for (std::int64_t b = 0; b < n_blocks; ++b) {
       const Block32 block = Format::at(start, b);
       const XBlock32& x = job.x_32[b];
-      if (b % 2 == 0) {
-        const std::int64_t at = b * std::int64_t(Format::bytes_per_block);
-        prefetch_ahead<2 * Format::bytes_per_block>(start.high + at, fetch.from(b));
-      }
+      if (b % 2 == 0) fetch.operator()<0, 2 * block_bytes>(start.high + std::size_t(b) * block_bytes, b);
       i32x16 dot = broadcast_i32(x.minus_sum);
       Partial partial;
       Format::visit(

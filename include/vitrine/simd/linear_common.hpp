@@ -153,47 +153,48 @@ VITRINE_FORCE_INLINE PanelStart panel_start(const LinearJob& job, std::int64_t p
           reinterpret_cast<const std::uint8_t*>(job.low + std::size_t(panel) * job.low_bytes)};
 }
 
-struct Distances {                   // in bytes
-  std::int64_t to_second, to_first;  // level of the caches
-};
-
-// Where the memory is that is read next where n_panels are gone through side by side: some blocks on in the same panel
-// and, after its end, in the one n_panels on; nowhere new where that is another thread's.
-template <std::size_t block_bytes>
+// Asks for the memory that is read next where n_panels are gone through side by side: some blocks on in the same panel
+// and, after its end, in the one n_panels on; for nothing new where that is another thread's.
+template <std::size_t block_bytes, int n_panels>
 class FetchAhead {
  public:
-  __attribute__((always_inline)) FetchAhead(const std::uint8_t* start, std::size_t panel_bytes, std::int64_t n_blocks,
-                                            int n_panels, const std::byte* end)
-      : n_blocks_(n_blocks) {
+  __attribute__((always_inline))
+  FetchAhead(const std::uint8_t* start, std::size_t panel_bytes, std::int64_t n_blocks, const std::byte* end)
+      : end_(reinterpret_cast<const std::uint8_t*>(end)), n_blocks_(n_blocks) {
     const std::int64_t stride = std::int64_t(panel_bytes), others = (n_panels - 1) * stride;
-    const bool is_last = reinterpret_cast<const std::uint8_t*>(end) - start <= n_panels * stride;
-    beyond_ = is_last ? Distances{0, 0} : Distances{far_distance + others, near_distance + others};
+    const bool is_last = end_ - start <= n_panels * stride;
+    far_beyond_ = is_last ? 0 : far_distance + others;
+    near_beyond_ = is_last ? 0 : near_distance + others;
   }
-  // From what stands in block b of its panel.
-  __attribute__((always_inline)) Distances from(std::int64_t b) const {
-    return {b + far_blocks < n_blocks_ ? far_distance : beyond_.to_second,
-            b + near_blocks < n_blocks_ ? near_distance : beyond_.to_first};
+  // While n_bytes from `first` on of block b are read, which begins at `block`. One panel at a time needs no register
+  // for that: with many tokens there is none to spare.
+  template <std::size_t first, std::size_t n_bytes>
+  __attribute__((always_inline)) void operator()(const std::uint8_t* block, std::int64_t b) const {
+    if constexpr (n_panels == 1) {
+      if (end_ - block > far_distance) fetch<n_bytes>(block + first, far_distance, near_distance);
+    } else {
+      fetch<n_bytes>(block + first, b + far_blocks < n_blocks_ ? far_distance : far_beyond_,
+                     b + near_blocks < n_blocks_ ? near_distance : near_beyond_);
+    }
   }
 
  private:
+  template <std::size_t n_bytes>
+  static __attribute__((always_inline)) void fetch(const std::uint8_t* p, std::int64_t far_by, std::int64_t near_by) {
+    unroll<int(divide_up(n_bytes, 64))>([&](auto i) __attribute__((always_inline)) {
+      prefetch_far(p + far_by + 64 * decltype(i)::value);
+      prefetch(p + near_by + 64 * decltype(i)::value);
+    });
+  }
   static constexpr std::int64_t blocks_in(std::size_t bytes) {
     return bytes < block_bytes ? 1 : std::int64_t(bytes / block_bytes);
   }
   static constexpr std::int64_t far_blocks = blocks_in(far_bytes), near_blocks = blocks_in(near_bytes);
   static constexpr std::int64_t far_distance = far_blocks * std::int64_t(block_bytes);
   static constexpr std::int64_t near_distance = near_blocks * std::int64_t(block_bytes);
-  std::int64_t n_blocks_;
-  Distances beyond_;
+  const std::uint8_t* end_;
+  std::int64_t n_blocks_, far_beyond_, near_beyond_;
 };
-
-// Asks for what is `ahead` of n_bytes at p.
-template <std::size_t n_bytes>
-VITRINE_FORCE_INLINE void prefetch_ahead(const std::uint8_t* p, Distances ahead) {
-  unroll<int(divide_up(n_bytes, 64))>([&](auto i) __attribute__((always_inline)) {
-    prefetch_far(p + ahead.to_second + 64 * decltype(i)::value);
-    prefetch(p + ahead.to_first + 64 * decltype(i)::value);
-  });
-}
 
 // go(Index<P>, panel) for P panels side by side as long as there are as many, then with one at a time.
 template <int P, class Go>
