@@ -28,8 +28,9 @@ inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_token
 // Below this much of a matrix for each thread, asking how far the others are takes longer than waiting for them.
 inline constexpr std::size_t worth_helping = std::size_t(1) << 20;
 
-// What memory gives in the time of a few small ops.
+// What memory gives in the time of a few small ops. With more tokens than these, arithmetic is what takes the time.
 inline constexpr std::size_t fetched_first = std::size_t(32) << 10;
+inline constexpr std::int64_t most_fetching_tokens = 4;
 
 }  // namespace linear_op_detail
 
@@ -149,6 +150,7 @@ VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
 
 VITRINE_INLINE void fetch_first(const Worker& worker, const PackedMatrix& w, std::int64_t n_tokens) {
   using namespace linear_op_detail;
+  if (n_tokens > most_fetching_tokens) return;
   const auto own = worker.share(w.n_panels(), panels_per_chunk(w, n_tokens, worker.n_threads(), false));
   const auto n_bytes = (std::min)(std::size_t(own.end - own.begin) * w.panel_stride(), fetched_first);
   const std::byte* const first = w.panel(own.begin);
