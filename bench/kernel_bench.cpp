@@ -25,8 +25,8 @@ struct Shape {
   std::int64_t n_rows, n_cols;
 };
 
-// Rows of any bits, but for signs and the top of exponents: no scale is infinite or NaN. Floats are not subnormal, with
-// which processors are slow.
+// Rows of any bits, but for signs and the top of exponents: no scale is infinite or NaN. Floats are normal numbers:
+// processors are slow with subnormal ones.
 PackedMatrix any_weights(DType type, Shape shape) {
   PackedMatrix w(type, shape.n_rows, shape.n_cols);
   std::vector<std::byte> rows(w.row_bytes() * std::size_t(panel_rows));

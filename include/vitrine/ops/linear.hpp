@@ -82,7 +82,7 @@ void linear(Worker& worker, const KernelTable& table, const PackedMatrix& w, con
             TensorView<float, 2> y, LinearOptions options = {});
 
 // Asks memory for about the beginning of this thread's share of a matrix that n_tokens will be multiplied with next, so
-// that memory is not idle while their input is made, if they are few. Changes nothing.
+// that memory is not idle while their input is made; nothing for more than a few tokens. Changes nothing else.
 void fetch_first(const Worker& worker, const PackedMatrix& w, std::int64_t n_tokens);
 
 // The kernels of one weight type, for benchmarks and tests that call them directly; of a matrix in its layout.

@@ -11,13 +11,22 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace linear_op_detail {
 
+// Whether each thread does its share of a matrix in one go: below this much of it for each, asking how far the others
+// are takes longer than waiting for them.
+inline bool is_done_by_shares(const PackedMatrix& w, std::int64_t n_tokens, int n_threads) {
+  constexpr std::size_t worth_helping = std::size_t(1) << 20;
+  return n_tokens == 1 && w.bytes() / std::size_t(n_threads) < worth_helping;
+}
+
 // Panels that a thread takes of its share at a time: few enough that the others can help it with the rest and that all
 // end together, enough that a kernel gets going. Kernels work on two panels side by side, float kernels on four; a
-// block whose maximum is wanted is one thread's.
+// block whose maximum is wanted is one thread's. Shares that are done in one go are as equal as they can be.
 inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_tokens, int n_threads, bool whole_blocks) {
   constexpr std::int64_t panels_of_block = SamplingKernels::block / panel_rows;
   static_assert(panels_of_block == 4);
-  const std::int64_t together = is_float_type(w.type()) || whole_blocks ? panels_of_block : 2;
+  const bool by_fours = is_float_type(w.type()) || whole_blocks, by_shares = is_done_by_shares(w, n_tokens, n_threads);
+  const std::int64_t together = by_fours ? panels_of_block : by_shares ? 1 : 2;
+  if (by_shares) return together;
   constexpr std::int64_t bytes = 16 << 10, multiply_adds = 4 << 20;  // of a chunk: some microseconds
   const std::int64_t worthwhile =
       n_tokens > 1 ? multiply_adds / (panel_rows * w.n_cols() * n_tokens) : bytes / std::int64_t(w.panel_bytes());
@@ -25,12 +34,10 @@ inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_token
   return (std::max)(together, chunk / together * together);
 }
 
-// Below this much of a matrix for each thread, asking how far the others are takes longer than waiting for them.
-inline constexpr std::size_t worth_helping = std::size_t(1) << 20;
-
-// What memory gives in the time of a few small ops. With more tokens than these, arithmetic is what takes the time.
+// What memory gives in the time of a few small ops.
 inline constexpr std::size_t fetched_first = std::size_t(32) << 10;
-inline constexpr std::int64_t most_fetching_tokens = 4;
+// With more tokens, arithmetic takes the time, and fetching would only be more of it.
+inline constexpr std::int64_t most_tokens_fetched_for = 4;
 
 }  // namespace linear_op_detail
 
@@ -150,11 +157,17 @@ VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
 
 VITRINE_INLINE void fetch_first(const Worker& worker, const PackedMatrix& w, std::int64_t n_tokens) {
   using namespace linear_op_detail;
-  if (n_tokens > most_fetching_tokens) return;
+  if (n_tokens > most_tokens_fetched_for) return;
   const auto own = worker.share(w.n_panels(), panels_per_chunk(w, n_tokens, worker.n_threads(), false));
-  const auto n_bytes = (std::min)(std::size_t(own.end - own.begin) * w.panel_stride(), fetched_first);
-  const std::byte* const first = w.panel(own.begin);
-  for (std::size_t i = 0; i < n_bytes; i += 64) __builtin_prefetch(first + i, 0, 2);  // into the second level
+  // A panel that is wider than half of this is read side by side with the next.
+  const bool is_wide = n_tokens == 1 && w.panel_stride() > fetched_first / 2;
+  const std::int64_t n_streams = is_wide ? (std::min)(own.end - own.begin, std::int64_t(2)) : 1;
+  const std::size_t most = is_wide ? fetched_first / 2 : fetched_first;
+  const std::size_t n_bytes = (std::min)(std::size_t(own.end - own.begin) * w.panel_stride(), most);
+  for (std::int64_t stream = 0; stream < n_streams; ++stream) {
+    const std::byte* const first = w.panel(own.begin + stream);
+    for (std::size_t i = 0; i < n_bytes; i += 64) __builtin_prefetch(first + i, 0, 2);  // into the second level
+  }
 }
 
 VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const PackedMatrix& w, const LinearInput& x,
@@ -186,8 +199,7 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
   const Worker::Range own = worker.share(w.n_panels(), chunk);
   job.fetch_end = w.panel(own.end);
   job.fetch_end_of_low = w.low_panel(own.end);
-  if (job.n_tokens == 1 && std::size_t(own.end - own.begin) * w.panel_bytes() < worth_helping)
-    return kernel(job, own.begin, own.end);
+  if (is_done_by_shares(w, job.n_tokens, worker.n_threads())) return kernel(job, own.begin, own.end);
   worker.for_chunks(w.n_panels(), chunk, [&](std::int64_t first, std::int64_t last) { kernel(job, first, last); });
 }
 

@@ -19,10 +19,10 @@
 //          even_bytes odd_bytes (and signed_): bytes 0 and 2, or 1 and 3, of each row as two 16-bit values;
 //          dot_pairs(sum, those, pair): sum + a0 * pair[0] + a1 * pair[1]
 // Floats   load_i8: sixteen signed bytes; load_i4<half>: the low (0) or high (1) nibbles of sixteen bytes, each minus 8
-// Tiles    what the number of registers makes good sizes. Linear layers: tile_tokens x tile_panels, one_token_panels,
-//          float_tile_tokens, float_panels, accumulators_in_registers. Attention: max_accumulators of sixteen lanes,
-//          group_rows (query rows that go together; integer_rows of them in an integer dot), registers_of_lanes
-//          (registers that sixteen floats take)
+// Tiles    what the number of registers makes good sizes. Linear layers: tile_tokens x tile_panels, float_tile_tokens,
+//          float_panels, accumulators_in_registers. Attention: max_accumulators of sixteen lanes, group_rows (query
+//          rows that go together; integer_rows of them in an integer dot), registers_of_lanes (registers that sixteen
+//          floats take)
 // Other    to_bytes (of i32x16, saturating), max_i32 hmax_i32 hsum_i32, keep (holds values in registers at that point),
 //          prefetch (into the first-level cache), prefetch_far (into the second)
 #pragma once

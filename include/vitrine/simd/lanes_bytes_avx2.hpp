@@ -22,7 +22,7 @@ struct Partial {
   __m256i lo, hi;
 };
 
-inline constexpr int tile_tokens = 4, tile_panels = 1, one_token_panels = 2, float_tile_tokens = 6, float_panels = 4;
+inline constexpr int tile_tokens = 4, tile_panels = 1, float_tile_tokens = 6, float_panels = 4;
 inline constexpr bool accumulators_in_registers = false;
 // There is room for six accumulators beside a group's one panel, but six as 3 x 2 would leave one register too few.
 inline constexpr int max_accumulators = 5, group_rows = 6, integer_rows = 3, registers_of_lanes = 2;

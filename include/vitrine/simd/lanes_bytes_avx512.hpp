@@ -21,7 +21,7 @@ struct Partial {
   __m512i v;
 };
 
-inline constexpr int tile_tokens = 4, tile_panels = 2, one_token_panels = 2, float_tile_tokens = 12, float_panels = 4;
+inline constexpr int tile_tokens = 4, tile_panels = 2, float_tile_tokens = 12, float_panels = 4;
 inline constexpr bool accumulators_in_registers = true;
 inline constexpr int max_accumulators = 24, group_rows = 12, integer_rows = 12, registers_of_lanes = 1;
 

@@ -20,7 +20,7 @@ inline constexpr int partial_groups = 1 << 20;
 inline constexpr bool partials_are_wide = true;  // 32-bit sums, so that as_partial exists
 template <int bits>
 inline constexpr int scratch_offset = 0;
-inline constexpr int tile_tokens = 1, tile_panels = 1, one_token_panels = 1, float_tile_tokens = 1, float_panels = 1;
+inline constexpr int tile_tokens = 1, tile_panels = 1, float_tile_tokens = 1, float_panels = 1;
 inline constexpr bool accumulators_in_registers = false;
 inline constexpr int max_accumulators = 4, group_rows = 4, integer_rows = 4, registers_of_lanes = 4;
 

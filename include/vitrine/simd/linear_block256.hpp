@@ -19,14 +19,15 @@ VITRINE_FORCE_INLINE f32x16 block_result_256(i32x16 dot, i32x16 pairs, f32x16 d,
   return acc;
 }
 
-// P panels from `panel` on.
+// P panels from `panel` on, a quarter of a block of each in turn, so that none of their streams waits for long.
 template <class Format, int P>
 VITRINE_FORCE_INLINE void one_token_of_panels_256(const LinearJob& job, std::int64_t panel) {
   const std::int64_t n_blocks = job.n_cols / 256;
   const std::uint8_t* start[P];
   f32x16 acc[P];
   for (int p = 0; p < P; ++p) start[p] = panel_start(job, panel + p), acc[p] = zero();
-  const FetchAhead<Format::bytes_per_block, P> fetch(start[0], job.panel_bytes, n_blocks, job.fetch_end);
+  constexpr std::size_t quarter = Format::bytes_per_block / 4;
+  const FetchAhead<quarter, P> fetch(start[0], job.panel_bytes, 4 * n_blocks, job.fetch_end);
   for (std::int64_t b = 0; b < n_blocks; ++b) {
     const XBlock256& x = job.x_256[b];
     const std::int8_t* q = x.q;
@@ -41,8 +42,7 @@ VITRINE_FORCE_INLINE void one_token_of_panels_256(const LinearJob& job, std::int
     unroll<4 * P>([&](auto part) __attribute__((always_inline)) {
       constexpr int chunk = decltype(part)::value / P, p = decltype(part)::value % P;
       constexpr int bits = Format::bits, n = Format::run_groups;
-      constexpr std::size_t quarter = Format::bytes_per_block / 4;
-      fetch.template operator()<chunk * quarter, quarter>(start[p] + std::size_t(b) * Format::bytes_per_block, b);
+      fetch(start[p] + std::size_t(4 * b + chunk) * quarter, 4 * b + chunk);
       Partial low, high;
       Format::template visit<chunk>(
           block[p], [&](auto index, bytes64 w_low, bytes64 w_high) __attribute__((always_inline)) {

@@ -24,30 +24,37 @@ VITRINE_FORCE_INLINE i32x16 offset_term(const XBlock32& x) {
     return shift_left<Format::offset_shift>(broadcast_i32(x.minus_sum));
 }
 
-// Asks for the memory that is read after block b of P panels side by side, whatever the number of their planes.
+// Asks for the memory that is read after block b of P panels side by side.
 template <class Format, int P>
 class FetchBlocks {
  public:
   __attribute__((always_inline)) FetchBlocks(const LinearJob& job, PanelStart start)
-      : high_(start.high, job.panel_bytes, job.n_cols / 32, job.fetch_end),
-        low_(start.low, job.low_bytes, job.n_cols / 32, job.fetch_end_of_low) {}
-
+      : fetch_(start, job.panel_bytes, job.n_cols / 32, job.fetch_end) {}
   // Called for each of the panels.
   __attribute__((always_inline)) void operator()(PanelStart start, std::int64_t b) const {
-    if constexpr (is_in_planes<Format>) {
-      if (b % 2 != 0) return;
-      high_.template operator()<0, 2 * high_bytes>(start.high + std::size_t(b) * high_bytes, b);
-      low_.template operator()<0, 2 * low_bytes>(start.low + std::size_t(b) * low_bytes, b);
-    } else {
-      high_.template operator()<0, high_bytes>(start.high + std::size_t(b) * high_bytes, b);
-    }
+    fetch_(start + std::size_t(b) * Format::bytes_per_block, b);
   }
 
  private:
-  static constexpr std::size_t high_bytes = Format::bytes_per_block;
-  static constexpr std::size_t low_bytes = is_in_planes<Format> ? Q8_0Planes::low_bytes_per_block : 64;
-  FetchAhead<high_bytes, P> high_;
-  FetchAhead<low_bytes, P> low_;
+  FetchAhead<Format::bytes_per_block, P> fetch_;
+};
+// Two blocks of each plane at a time.
+template <class Format, int P>
+requires is_in_planes<Format>
+class FetchBlocks<Format, P> {
+ public:
+  __attribute__((always_inline)) FetchBlocks(const LinearJob& job, PanelStart start)
+      : high_(start.high, job.panel_bytes, divide_up(job.n_cols, 64), job.fetch_end),
+        low_(start.low, job.low_bytes, divide_up(job.n_cols, 64), job.fetch_end_of_low) {}
+  __attribute__((always_inline)) void operator()(PanelStart start, std::int64_t b) const {
+    if (b % 2 != 0) return;
+    high_(start.high + std::size_t(b) * Format::bytes_per_block, b / 2);
+    low_(start.low + std::size_t(b) * Format::low_bytes_per_block, b / 2);
+  }
+
+ private:
+  FetchAhead<2 * Format::bytes_per_block, P> high_;
+  FetchAhead<2 * Format::low_bytes_per_block, P> low_;
 };
 
 // P panels from `panel` on.

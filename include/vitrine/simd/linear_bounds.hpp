@@ -15,18 +15,25 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace linear_detail {
 
-inline void upper_bounds(const LinearJob& job, std::int64_t first, std::int64_t last) {
+// P panels from `panel` on.
+template <int P>
+VITRINE_FORCE_INLINE void upper_bounds_of_panels(const LinearJob& job, std::int64_t panel) {
   using Format = Q8_0High;
-  constexpr std::size_t block_bytes = Format::bytes_per_block;
   const std::int64_t n_blocks = job.n_cols / 32;
-  for (std::int64_t panel = first; panel < last; ++panel) {
-    const PanelStart start = panel_start(job, panel);
-    const FetchAhead<block_bytes, 1> fetch(start, job.panel_bytes, n_blocks, job.fetch_end);
-    f32x16 acc = zero(), most_negative = zero();
-    for (std::int64_t b = 0; b < n_blocks; ++b) {
-      const Block32 block = Format::at(start, b);
-      const XBlock32& x = job.x_32[b];
-      if (b % 2 == 0) fetch.operator()<0, 2 * block_bytes>(start.high + std::size_t(b) * block_bytes, b);
+  const std::uint8_t* start[P];
+  f32x16 acc[P], most_negative[P];
+  for (int p = 0; p < P; ++p) {
+    start[p] = panel_start(job, panel + p);
+    acc[p] = most_negative[p] = zero();
+  }
+  const FetchAhead<2 * Format::bytes_per_block, P> fetch(start[0], job.panel_bytes, divide_up(n_blocks, 2),
+                                                         job.fetch_end);
+  for (std::int64_t b = 0; b < n_blocks; ++b) {
+    const XBlock32& x = job.x_32[b];
+    unroll<P>([&](auto i) __attribute__((always_inline)) {
+      constexpr int p = decltype(i)::value;
+      const Block32 block = Format::at(start[p], b);
+      if (b % 2 == 0) fetch(start[p] + std::size_t(b) * Format::bytes_per_block, b / 2);
       i32x16 dot = broadcast_i32(x.minus_sum);
       Partial partial;
       Format::visit(
@@ -35,16 +42,25 @@ inline void upper_bounds(const LinearJob& job, std::int64_t first, std::int64_t 
                                                       x_group(x.q + 4 * decltype(group)::value));
           });
       const f32x16 d = load_f16(block.d);
-      most_negative = max(negate(d), most_negative);
-      acc = fma(to_f32(dot), d * broadcast(x.scale), acc);
-    }
+      most_negative[p] = max(negate(d), most_negative[p]);
+      acc[p] = fma(to_f32(dot), d * broadcast(x.scale), acc[p]);
+    });
+  }
+  for (int p = 0; p < P; ++p) {
     // A sum that is not finite never becomes so again, and shows a scale that is not.
     const bool is_bound =
-        mask_bits(equal(acc - acc, zero())) == 0xffff && mask_bits(greater(most_negative, zero())) == 0;
-    const std::int64_t n_rows = job.n_rows - panel * panel_rows;
-    if (n_rows < panel_rows) acc = select(first_lanes(int(n_rows)), acc, lowest());
-    job.y[panel] = is_bound ? 8 * hmax(acc) : __builtin_inff();
+        mask_bits(equal(acc[p] - acc[p], zero())) == 0xffff && mask_bits(greater(most_negative[p], zero())) == 0;
+    const std::int64_t n_rows = job.n_rows - (panel + p) * panel_rows;
+    if (n_rows < panel_rows) acc[p] = select(first_lanes(int(n_rows)), acc[p], lowest());
+    job.y[panel + p] = is_bound ? 8 * hmax(acc[p]) : __builtin_inff();
   }
+}
+
+inline void upper_bounds(const LinearJob& job, std::int64_t first, std::int64_t last) {
+  go_through_panels<one_token_panels>(
+      first, last, [&](auto n, std::int64_t panel) __attribute__((always_inline)) {
+        upper_bounds_of_panels<decltype(n)::value>(job, panel);
+      });
 }
 
 }  // namespace linear_detail

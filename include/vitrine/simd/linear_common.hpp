@@ -3,10 +3,8 @@
 //   y[t][r] = sum over k of W[r][k] x[t][k]  (+ bias[r])  (+ y[t][r])
 //
 // One token or a few: weights are read once, so nothing is unpacked to memory. One token goes through two panels side
-// by side: two streams come faster than one, and the input, which a panel of weights drives out of the first-level
-// cache, is read half as often. Many tokens: sweep_panels unpacks a stretch of a panel and goes over all tokens with
-// it, several at a time. Either way a row's accumulator meets its
-// blocks in ascending k, and the bits are the same.
+// by side. Many tokens: sweep_panels unpacks a stretch of a panel and goes over all tokens with it, several at a time.
+// Either way a row's accumulator meets its blocks in ascending k, and the bits are the same.
 #pragma once
 
 #include "vitrine/core/rounding.hpp"
@@ -18,9 +16,12 @@ VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace linear_detail {
 
-// About how far ahead of the reading a one-token kernel fetches into the second-level cache, which has more misses
-// under way than the first, and from there into the first.
-inline constexpr std::size_t far_bytes = 4096, near_bytes = 1024;
+// About how far ahead of the reading kernels for one token or a few fetch into the second-level cache, which has more
+// misses under way than the first, and from there into the first.
+inline constexpr std::int64_t far_bytes = 4096, near_bytes = 1024;
+// Panels that one token goes through side by side: two streams of memory come faster than one, and the input, which a
+// panel of weights drives out of the first-level cache, is read half as often.
+inline constexpr int one_token_panels = 2;
 inline constexpr std::int64_t stretch = 768;      // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;  // tokens between two unpackings of a stretch
 
@@ -153,47 +154,53 @@ VITRINE_FORCE_INLINE PanelStart panel_start(const LinearJob& job, std::int64_t p
           reinterpret_cast<const std::uint8_t*>(job.low + std::size_t(panel) * job.low_bytes)};
 }
 
-// Asks for the memory that is read next where n_panels are gone through side by side: some blocks on in the same panel
-// and, after its end, in the one n_panels on; for nothing new where that is another thread's.
-template <std::size_t block_bytes, int n_panels>
+// Asks for what lies far_by and near_by bytes further on than n_bytes at p.
+template <std::size_t n_bytes>
+VITRINE_FORCE_INLINE void fetch_from(const std::uint8_t* p, std::int64_t far_by, std::int64_t near_by) {
+  unroll<int(divide_up(n_bytes, 64))>([&](auto i) __attribute__((always_inline)) {
+    prefetch_far(p + far_by + 64 * decltype(i)::value);
+    prefetch(p + near_by + 64 * decltype(i)::value);
+  });
+}
+
+// Asks for the memory that is read next where P panels are gone through side by side, unit by unit: some units on in
+// the same panel and, after its end, in the one P panels on; for nothing new where that is another thread's.
+template <std::size_t unit_bytes, int P>
 class FetchAhead {
  public:
+  // `start` of the first panel; n_units of each are read, of its panel_bytes.
   __attribute__((always_inline))
-  FetchAhead(const std::uint8_t* start, std::size_t panel_bytes, std::int64_t n_blocks, const std::byte* end)
-      : end_(reinterpret_cast<const std::uint8_t*>(end)), n_blocks_(n_blocks) {
-    const std::int64_t stride = std::int64_t(panel_bytes), others = (n_panels - 1) * stride;
-    const bool is_last = end_ - start <= n_panels * stride;
-    far_beyond_ = is_last ? 0 : far_distance + others;
-    near_beyond_ = is_last ? 0 : near_distance + others;
+  FetchAhead(const std::uint8_t* start, std::size_t panel_bytes, std::int64_t n_units, const std::byte* end)
+      : n_units_(n_units) {
+    const std::int64_t all = P * std::int64_t(panel_bytes), skipped = all - n_units * unit;
+    const bool is_last = reinterpret_cast<const std::uint8_t*>(end) - start <= all;
+    far_beyond_ = is_last ? 0 : far_distance + skipped;
+    near_beyond_ = is_last ? 0 : near_distance + skipped;
   }
-  // While n_bytes from `first` on of block b are read, which begins at `block`. One panel at a time needs no register
-  // for that: with many tokens there is none to spare.
-  template <std::size_t first, std::size_t n_bytes>
-  __attribute__((always_inline)) void operator()(const std::uint8_t* block, std::int64_t b) const {
-    if constexpr (n_panels == 1) {
-      if (end_ - block > far_distance) fetch<n_bytes>(block + first, far_distance, near_distance);
-    } else {
-      fetch<n_bytes>(block + first, b + far_blocks < n_blocks_ ? far_distance : far_beyond_,
-                     b + near_blocks < n_blocks_ ? near_distance : near_beyond_);
-    }
+  // While unit number i is read, which begins at p.
+  __attribute__((always_inline)) void operator()(const std::uint8_t* p, std::int64_t i) const {
+    fetch_from<unit_bytes>(p, i + far_units < n_units_ ? far_distance : far_beyond_,
+                           i + near_units < n_units_ ? near_distance : near_beyond_);
   }
 
  private:
-  template <std::size_t n_bytes>
-  static __attribute__((always_inline)) void fetch(const std::uint8_t* p, std::int64_t far_by, std::int64_t near_by) {
-    unroll<int(divide_up(n_bytes, 64))>([&](auto i) __attribute__((always_inline)) {
-      prefetch_far(p + far_by + 64 * decltype(i)::value);
-      prefetch(p + near_by + 64 * decltype(i)::value);
-    });
+  static constexpr std::int64_t unit = unit_bytes, far_units = far_bytes / unit, near_units = near_bytes / unit;
+  static constexpr std::int64_t far_distance = far_units * unit, near_distance = near_units * unit;
+  static_assert(0 < near_distance && near_distance < far_distance);
+  std::int64_t n_units_, far_beyond_, near_beyond_;
+};
+// One panel after the other: the distances are constants, as eight tokens side by side leave no register for them.
+template <std::size_t unit_bytes>
+class FetchAhead<unit_bytes, 1> {
+ public:
+  __attribute__((always_inline)) FetchAhead(const std::uint8_t*, std::size_t, std::int64_t, const std::byte* end)
+      : end_(reinterpret_cast<const std::uint8_t*>(end)) {}
+  __attribute__((always_inline)) void operator()(const std::uint8_t* p, std::int64_t) const {
+    if (end_ - p > far_bytes) fetch_from<unit_bytes>(p, far_bytes, near_bytes);
   }
-  static constexpr std::int64_t blocks_in(std::size_t bytes) {
-    return bytes < block_bytes ? 1 : std::int64_t(bytes / block_bytes);
-  }
-  static constexpr std::int64_t far_blocks = blocks_in(far_bytes), near_blocks = blocks_in(near_bytes);
-  static constexpr std::int64_t far_distance = far_blocks * std::int64_t(block_bytes);
-  static constexpr std::int64_t near_distance = near_blocks * std::int64_t(block_bytes);
+
+ private:
   const std::uint8_t* end_;
-  std::int64_t n_blocks_, far_beyond_, near_beyond_;
 };
 
 // go(Index<P>, panel) for P panels side by side as long as there are as many, then with one at a time.
