@@ -74,7 +74,10 @@ std::vector<std::thread> start_threads(int n_threads, Body body, LetGo let_go) {
 }  // namespace parallel_detail
 
 struct Team::Impl {
-  Impl(int n_threads, Crowding when_crowded) : shared(n_threads), size(n_threads), crowding(when_crowded) {}
+  Impl(int n_threads, Crowding when_crowded) : shared(n_threads), size(n_threads), crowding(when_crowded) {
+    if (n_threads > available_threads())
+      for (auto& patience : shared.patience) patience = Signal::Patience(Signal::Patience::limit_where_outnumbered);
+  }
   parallel_detail::Shared shared;
   TeamSize size;
   Crowding crowding;
