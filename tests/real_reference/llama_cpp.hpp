@@ -10,7 +10,8 @@ namespace llama_cpp {
 struct Real {
   const char* file;
   const char* fixture;
-  // Compiled for AVX-512, weights not repacked (--no-repack), F32 cache without flash attention:
+  // The strictest that was measured and is held, F32 cache without flash attention. With AVX-512 and weights not
+  // repacked (--no-repack) it is 0.525, 0.149, 1.00 % for SmolLM2 and 0.545, 0.177, 0.76 % for Gemma.
   double largest, mean;     // |difference| of the 20 largest logits of each prompt's last position
   double perplexity_error;  // of the long text, relative to the reference
   double rms_f32, rms_f16;  // of the differences of its log-probabilities; F16 with flash attention
@@ -22,8 +23,8 @@ struct Real {
   double mean_f16, mean_f32;
 };
 inline const std::vector<Real> reals = {
-    {support::smollm2_file, "smollm2.json", 0.525, 0.149, 0.0100, 0.0772, 0.0802, 0.0087, 0.1252, 0.1197},
-    {support::gemma3_file, "gemma3.json", 0.545, 0.177, 0.0076, 0.1019, 0.1034, 0.0035, 0.1636, 0.1528}};
+    {support::smollm2_file, "smollm2.json", 0.525, 0.149, 0.0087, 0.0772, 0.0802, 0.0087, 0.1252, 0.1197},
+    {support::gemma3_file, "gemma3.json", 0.310, 0.101, 0.0076, 0.0990, 0.1034, 0.0035, 0.1636, 0.1528}};
 inline constexpr double allowance = 1.1;
 
 }  // namespace llama_cpp
