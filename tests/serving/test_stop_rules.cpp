@@ -109,6 +109,8 @@ TEST_CASE("stop strings and time limits that make no sense are refused by name")
   };
   refused({.stop_strings = {"a", ""}}, "stop string 1");
   refused({.time_limit = -1}, "time_limit");
+  refused({.sampling = {.min_new_tokens = 6}, .max_new_tokens = 5},
+          "min_new_tokens: expected at most max_new_tokens, 5, got 6");
   refused({.time_limit = sampling_tools::not_a_number}, "time_limit");
   refused({.extra_end = {1, 259}}, "extra_end[1]: expected ids from 0 to 258, got 259");
   refused({.max_new_tokens = 0}, "max_new_tokens");

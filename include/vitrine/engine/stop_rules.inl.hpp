@@ -19,6 +19,9 @@ VITRINE_INLINE StopRules::StopRules(Tokenizer tokenizer, std::int64_t n_vocab, c
       max_new_tokens_(options.max_new_tokens),
       time_limit_(options.time_limit) {
   check(max_new_tokens_ >= 1, ErrorKind::bad_argument, "max_new_tokens: expected at least 1, got ", max_new_tokens_);
+  check(options.sampling.min_new_tokens <= max_new_tokens_, ErrorKind::bad_argument,
+        "min_new_tokens: expected at most max_new_tokens, ", max_new_tokens_, ", got ",
+        options.sampling.min_new_tokens);
   check(time_limit_ >= 0 && time_limit_ <= (std::numeric_limits<double>::max)(), ErrorKind::bad_argument,
         "time_limit: expected a number of seconds, or 0 for none, got ", time_limit_);
   check_end_tokens(options, n_vocab);

@@ -11,27 +11,29 @@ VITRINE_NAMESPACE_BEGIN
 
 namespace linear_op_detail {
 
-// Whether each thread does its share of a matrix in one go: below this much of it for each, asking how far the others
-// are takes longer than waiting for them.
-inline bool is_done_by_shares(const PackedMatrix& w, std::int64_t n_tokens, int n_threads) {
-  constexpr std::size_t worth_helping = std::size_t(1) << 20;
-  return n_tokens == 1 && w.bytes() / std::size_t(n_threads) < worth_helping;
-}
+// How a matrix is shared out: panels that a thread takes of its share at a time, or the whole share in one go.
+struct Portions {
+  bool in_one_go;
+  std::int64_t n_panels;
+};
 
-// Panels that a thread takes of its share at a time: few enough that the others can help it with the rest and that all
-// end together, enough that a kernel gets going. Kernels work on two panels side by side, float kernels on four; a
-// block whose maximum is wanted is one thread's. Shares that are done in one go are as equal as they can be.
-inline std::int64_t panels_per_chunk(const PackedMatrix& w, std::int64_t n_tokens, int n_threads, bool whole_blocks) {
+// In one go below so much of the matrix for each thread that asking how far the others are takes longer than waiting
+// for them; shares are then as equal as they can be. Else few enough panels at a time that the others can help with the
+// rest and that all end together, enough that a kernel gets going: float kernels work on four panels side by side, and
+// a block whose maximum is wanted is one thread's.
+inline Portions portions(const PackedMatrix& w, std::int64_t n_tokens, int n_threads, bool whole_blocks) {
+  constexpr std::size_t worth_helping = std::size_t(1) << 20;
   constexpr std::int64_t panels_of_block = SamplingKernels::block / panel_rows;
   static_assert(panels_of_block == 4);
-  const bool by_fours = is_float_type(w.type()) || whole_blocks, by_shares = is_done_by_shares(w, n_tokens, n_threads);
-  const std::int64_t together = by_fours ? panels_of_block : by_shares ? 1 : 2;
-  if (by_shares) return together;
-  constexpr std::int64_t bytes = 16 << 10, multiply_adds = 4 << 20;  // of a chunk: some microseconds
+  const bool by_fours = is_float_type(w.type()) || whole_blocks;
+  if (n_tokens == 1 && w.bytes() / std::size_t(n_threads) < worth_helping)
+    return {true, by_fours ? panels_of_block : 1};
+  const std::int64_t together = by_fours ? panels_of_block : one_token_panels;
+  constexpr std::int64_t bytes = 16 << 10, multiply_adds = 4 << 20;  // of a portion: some microseconds
   const std::int64_t worthwhile =
       n_tokens > 1 ? multiply_adds / (panel_rows * w.n_cols() * n_tokens) : bytes / std::int64_t(w.panel_bytes());
-  const std::int64_t chunk = (std::min)(worthwhile, w.n_panels() / n_threads / 4);
-  return (std::max)(together, chunk / together * together);
+  const std::int64_t portion = (std::min)(worthwhile, w.n_panels() / n_threads / 4);
+  return {false, (std::max)(together, portion / together * together)};
 }
 
 // What memory gives in the time of a few small ops.
@@ -158,11 +160,11 @@ VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
 VITRINE_INLINE void fetch_first(const Worker& worker, const PackedMatrix& w, std::int64_t n_tokens) {
   using namespace linear_op_detail;
   if (n_tokens > most_tokens_fetched_for) return;
-  const auto own = worker.share(w.n_panels(), panels_per_chunk(w, n_tokens, worker.n_threads(), false));
-  // A panel that is wider than half of this is read side by side with the next.
-  const bool is_wide = n_tokens == 1 && w.panel_stride() > fetched_first / 2;
-  const std::int64_t n_streams = is_wide ? (std::min)(own.end - own.begin, std::int64_t(2)) : 1;
-  const std::size_t most = is_wide ? fetched_first / 2 : fetched_first;
+  const auto own = worker.share(w.n_panels(), portions(w, n_tokens, worker.n_threads(), false).n_panels);
+  // A panel wider than its part of this is read side by side with the next.
+  const bool is_wide = n_tokens == 1 && w.panel_stride() > fetched_first / one_token_panels;
+  const std::int64_t n_streams = is_wide ? (std::min)(own.end - own.begin, std::int64_t(one_token_panels)) : 1;
+  const std::size_t most = is_wide ? fetched_first / one_token_panels : fetched_first;
   const std::size_t n_bytes = (std::min)(std::size_t(own.end - own.begin) * w.panel_stride(), most);
   for (std::int64_t stream = 0; stream < n_streams; ++stream) {
     const std::byte* const first = w.panel(own.begin + stream);
@@ -195,12 +197,13 @@ VITRINE_INLINE void linear(Worker& worker, const KernelTable& table, const Packe
   job.block_max_stride = maxima.strides()[0];
   const LinearForms& forms = linear_forms(table.linear, w);
   const LinearKernel kernel = forms.best(job.n_tokens);
-  const std::int64_t chunk = panels_per_chunk(w, job.n_tokens, worker.n_threads(), job.block_max != nullptr);
-  const Worker::Range own = worker.share(w.n_panels(), chunk);
+  const Portions portion = portions(w, job.n_tokens, worker.n_threads(), job.block_max != nullptr);
+  const Worker::Range own = worker.share(w.n_panels(), portion.n_panels);
   job.fetch_end = w.panel(own.end);
   job.fetch_end_of_low = w.low_panel(own.end);
-  if (is_done_by_shares(w, job.n_tokens, worker.n_threads())) return kernel(job, own.begin, own.end);
-  worker.for_chunks(w.n_panels(), chunk, [&](std::int64_t first, std::int64_t last) { kernel(job, first, last); });
+  if (portion.in_one_go) return kernel(job, own.begin, own.end);
+  worker.for_chunks(w.n_panels(), portion.n_panels,
+                    [&](std::int64_t first, std::int64_t last) { kernel(job, first, last); });
 }
 
 VITRINE_NAMESPACE_END

@@ -19,9 +19,6 @@ namespace linear_detail {
 // About how far ahead of the reading kernels for one token or a few fetch into the second-level cache, which has more
 // misses under way than the first, and from there into the first.
 inline constexpr std::int64_t far_bytes = 4096, near_bytes = 1024;
-// Panels that one token goes through side by side: two streams of memory come faster than one, and the input, which a
-// panel of weights drives out of the first-level cache, is read half as often.
-inline constexpr int one_token_panels = 2;
 inline constexpr std::int64_t stretch = 768;      // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;  // tokens between two unpackings of a stretch
 

@@ -73,6 +73,9 @@ struct LinearJob {
 
 using LinearKernel = void (*)(const LinearJob& job, std::int64_t first_panel, std::int64_t last_panel);
 
+// Panels that one token goes through side by side: two streams of memory come faster than one, and the input, which a
+// panel of weights drives out of the first-level cache, is read half as often.
+inline constexpr int one_token_panels = 2;
 inline constexpr std::int64_t most_few_tokens = 32;  // with more, unpacking a panel pays
 
 // The forms of one weight type: for a single token straight from the packed panels; for a few tokens likewise, where
