@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <typeinfo>
 
 #include "common/terminal.hpp"
 
@@ -48,17 +49,24 @@ std::filesystem::path find_model(const std::string& wanted) {
                                        "; run ./cmake/quickstart.sh to get it, or name a file with --model"));
 }
 
-std::optional<double> as_number(const std::string& text) {
-  char* rest = nullptr;
-  const double value = std::strtod(text.c_str(), &rest);
-  return text.empty() || *rest != 0 ? std::nullopt : std::optional(value);
-}
-std::optional<std::uint64_t> as_whole_number(const std::string& text) {
-  std::uint64_t value = 0;
+namespace {
+
+// All of the text, or nothing.
+template <class Number>
+std::optional<Number> read_whole(const std::string& text) {
+  Number value = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   return error != std::errc() || rest != end ? std::nullopt : std::optional(value);
 }
+
+}  // namespace
+
+std::optional<double> as_number(const std::string& text) {
+  const bool plus = text.size() > 1 && text[0] == '+' && text[1] != '-';
+  return read_whole<double>(text.substr(plus ? 1 : 0));
+}
+std::optional<std::uint64_t> as_whole_number(const std::string& text) { return read_whole<std::uint64_t>(text); }
 
 namespace {
 
@@ -153,7 +161,7 @@ cxxopts::ParseResult parse(cxxopts::Options& options, int argc, char** argv) {
         value = value.substr(equals + 1);
       }
       if (std::string_view(error.what()).find("‘" + value + "’ failed") == std::string_view::npos) continue;
-      const auto takes = [&](const char* other) {
+      const auto takes = [&](const std::string& other) {
         const std::string word = name + "=" + other;
         const char* const words[] = {argv[0], word.c_str()};
         try {
@@ -163,12 +171,26 @@ cxxopts::ParseResult parse(cxxopts::Options& options, int argc, char** argv) {
           return false;
         }
       };
+      if (takes(value)) continue;  // the same text, given to another option
       const char* const expected = takes("true")  ? "true or false"
                                    : takes("0.5") ? "a finite number"
                                                   : "a whole number in its range";
       throw UsageError(vitrine::concat(name, ": expected ", expected, ", got '", value, "'"));
     }
     throw UsageError(error.what());
+  }
+}
+
+// cxxopts reads a number as far as it goes: '0,9' as 0.
+void check_numbers(const cxxopts::ParseResult& parsed) {
+  for (const auto& given : parsed.arguments()) {
+    try {
+      (void)parsed[given.key()].as<double>();
+    } catch (const std::bad_cast&) {
+      continue;  // an option of another type
+    }
+    expect(as_number(given.value()).has_value(),
+           vitrine::concat("--", given.key(), ": expected a finite number, got '", given.value(), "'"));
   }
 }
 
@@ -202,6 +224,7 @@ int run(int argc, char** argv, const Program& program) {
     for (const auto& given : parsed.arguments())
       expect(parsed.count(given.key()) == 1,
              vitrine::concat("--", given.key(), ": expected once, got it ", parsed.count(given.key()), " times"));
+    check_numbers(parsed);
     const Arguments arguments(parsed);
     Arguments(parsed).threads();  // checked even where they are not used
     program.run(arguments);

@@ -68,12 +68,15 @@ inline void add_chunks(std::vector<Chunk>& chunks, const std::string& source, co
 // Of all .txt and .md files in a folder and those below, by name.
 inline std::vector<Chunk> read_chunks(const std::filesystem::path& folder, std::size_t n_words) {
   namespace fs = std::filesystem;
-  std::error_code error;
   std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (entry->is_regular_file() && (entry->path().extension() == ".txt" || entry->path().extension() == ".md"))
-      files.push_back(entry->path());
-  vitrine::check(!error, vitrine::ErrorKind::io, "--documents: cannot read the folder ", folder.string());
+  try {
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
+      if ((entry.path().extension() == ".txt" || entry.path().extension() == ".md") && entry.is_regular_file())
+        files.push_back(entry.path());
+  } catch (const fs::filesystem_error& error) {
+    throw vitrine::Error(vitrine::ErrorKind::io, vitrine::concat("--documents: cannot read ", error.path1().string(),
+                                                                 ": ", error.code().message()));
+  }
   std::sort(files.begin(), files.end());
   std::vector<Chunk> chunks;
   for (const auto& path : files) {

@@ -218,7 +218,7 @@ class Rag_budget(Common, unittest.TestCase):
         self.refused(*self.arguments, "--questions", os.devnull,
                      expected="--questions: expected a file with a question in each line, got none in /dev/null")
         result = run(*self.arguments, "--documents", "/nonexistent", code=1)
-        self.assertIn("--documents: cannot read the folder /nonexistent", result.stderr)
+        self.assertIn("--documents: cannot read /nonexistent", result.stderr)
         for option, said in (("questions", "read"), ("log", "write"), ("html", "write")):
             result = run(*self.arguments, f"--{option}", "/nonexistent/file", code=1)
             self.assertEqual(result.stderr, f"rag_budget: --{option}: cannot {said} /nonexistent/file\n")

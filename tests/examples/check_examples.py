@@ -215,6 +215,12 @@ class Generate(Common, unittest.TestCase):
         for value in ("nan", "inf", "x"):
             self.refused(*self.arguments, "--do_sample", "--temperature", value,
                          expected=f"--temperature: expected a finite number, got '{value}'")
+        for value in ("0,9", "0.9x", "0.9 0.8", "0x1p-1", ""):
+            self.refused(*self.arguments, "--do_sample", "--top_p", value,
+                         expected=f"--top_p: expected a finite number, got '{value}'")
+        self.refused("--model", TINY, "--prompt", "abc", "--do_sample", "--temperature", "abc",  # not --prompt
+                     expected="--temperature: expected a finite number, got 'abc'")
+        self.refused("--model", TINY, "--prompt", "2", "--json=2", expected="--json: expected true or false, got '2'")
         self.refused(*self.arguments, "--top_k=x", expected="--top_k: expected a whole number in its range, got 'x'")
         self.refused(*self.arguments, "--do_sample", "--temperature", "1e300",
                      expected="temperature: expected 0 to 3.40282e+38, got 1e+300")

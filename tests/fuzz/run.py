@@ -37,6 +37,8 @@ def find_compiler(folder):
 def build(folder, compiler, targets):
     options = ["-DVITRINE_BUILD_FUZZERS=ON", "-DVITRINE_STD_THREADS=ON", f"-DCMAKE_CXX_COMPILER={compiler}"]
     options += [f"-DVITRINE_{part}=OFF" for part in ("BUILD_TESTS", "BUILD_EXAMPLES", "BUILD_BENCH", "INSTALL")]
+    if shutil.which("ninja") and not (folder / "CMakeCache.txt").exists():  # a new machine has it, and no make
+        options += ["-G", "Ninja"]
     for command in (["-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=None", *options],
                     ["--build", folder, "--parallel", str(os.cpu_count() or 1), "--target", *targets]):
         process = subprocess.run(["cmake", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

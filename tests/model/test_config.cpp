@@ -122,6 +122,7 @@ TEST_CASE("Hyper-parameters that are zero, absurd or contradictory are refused b
              Catch::Contains("'token_embd.weight' is missing"));
   CHECK_THAT(gguf_refusal(GgufWriter()), Catch::Contains("'general.architecture' is missing"));
   CHECK_THAT(gguf_refusal(tiny_llama().f32("llama.rope.freq_base", -1)), Catch::Contains("rope.freq_base is -1"));
+  CHECK_THAT(gguf_refusal(tiny_llama().f32("llama.rope.freq_base", 1e-40f)), Catch::Contains("expected at least 1"));
   CHECK_THAT(gguf_refusal(tiny_llama().f32("llama.rope.freq_base", NAN)), Catch::Contains("rope.freq_base is nan"));
 }
 

@@ -102,23 +102,25 @@ TEST_CASE("Hostile GGUF files are refused by name, quickly and without much memo
   doubled.u32("test.count", 8);
   auto twice = example();
   twice.tensor("a", {4});
-  const std::string same_offset = Bytes()
-                                      .raw("GGUF")
-                                      .number(3u)
-                                      .number(std::uint64_t{2})
-                                      .number(std::uint64_t{0})
-                                      .text("t")
-                                      .number(1u)
-                                      .number(std::uint64_t{4})
-                                      .number(0u)
-                                      .number(std::uint64_t{0})
-                                      .text("u")
-                                      .number(1u)
-                                      .number(std::uint64_t{4})
-                                      .number(0u)
-                                      .number(std::uint64_t{0})
-                                      .data +
-                                  zeros;
+  const auto two_of_16_bytes = [&](std::uint64_t offset_of_second) {
+    return Bytes()
+               .raw("GGUF")
+               .number(3u)
+               .number(std::uint64_t{2})
+               .number(std::uint64_t{0})
+               .text("t")
+               .number(1u)
+               .number(std::uint64_t{4})
+               .number(0u)
+               .number(std::uint64_t{0})
+               .text("u")
+               .number(1u)
+               .number(std::uint64_t{4})
+               .number(0u)
+               .number(offset_of_second)
+               .data +
+           zeros;
+  };
   const auto one_tensor = [&](std::uint64_t dim, std::uint32_t type, std::uint64_t offset) {
     return Bytes()
         .raw("GGUF")
@@ -203,7 +205,8 @@ TEST_CASE("Hostile GGUF files are refused by name, quickly and without much memo
       {"removed type", one_tensor(32, 4, 0) + zeros, "unknown type 4"},
       {"half a block", one_tensor(33, 2, 0) + zeros, "expected a multiple of 32 for Q4_0"},
       {"half a K block", one_tensor(320, 12, 0) + zeros, "expected a multiple of 256 for Q4_K"},
-      {"same offset", same_offset, "tensors 't' and 'u' overlap"},
+      {"same offset", two_of_16_bytes(0), "tensors 't' and 'u' overlap"},
+      {"a gap", two_of_16_bytes(64), "tensor 't' (F32) takes 16 bytes, but 64 lie before tensor 'u'"},
       {"duplicate tensor", twice.file(), "duplicate tensor name 'a'"},
       {"version 1", hex("47475546010000000000000000000000") + zeros, "GGUF version 1 is not supported"},
       {"version 4", hex("47475546040000000000000000000000") + zeros, "GGUF version 4 is not supported"},

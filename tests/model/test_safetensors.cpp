@@ -69,6 +69,8 @@ TEST_CASE("Lying safetensors headers are refused, at little cost") {
       {"no type", data(R"({"t":{"shape":[2],"data_offsets":[0,8]}})"), "dtype is missing"},
       {"no shape", data(R"({"t":{"dtype":"F32","data_offsets":[0,8]}})"), "shape is missing"},
       {"shape no array", data(one("F32", "2", "[0,8]")), "shape: expected an array"},
+      {"9 dimensions", data(one("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]")),
+       "expected an array of at most 8 numbers, got array of 9"},
       {"negative extent", data(one("F32", "[-2]", "[0,8]")), "got -2"},
       {"shape overflows", data(one("F32", "[4294967296,4294967296]", "[0,8]")), "more than 2^64 bytes"},
       {"shape overflows to zero", data(one("F32", "[4294967296,1073741824]", "[0,0]")), "more than 2^64 bytes"},
@@ -137,6 +139,8 @@ TEST_CASE("An index leads to the files beside it and nowhere else") {
   CHECK_THAT(to("../model.safetensors"), Catch::Contains("expected the name of a file in the same folder"));
   CHECK_THAT(to("/etc/passwd"), Catch::Contains("expected the name of a file in the same folder"));
   CHECK_THAT(to(".."), Catch::Contains("expected the name of a file in the same folder"));
+  CHECK_THAT(to("\x1b[31mred\n"), Catch::Contains("got the string '\\x1b[31mred\\x0a'"));
+  CHECK_THAT(to(std::string(256, 'n')), Catch::Contains("expected the name of a file in the same folder"));
   CHECK_THAT(to(5), Catch::Contains("got 5"));
   CHECK_THAT(to("absent.safetensors"), Catch::Contains("absent.safetensors: cannot open"));
   const std::string own = good["weight_map"][tensor];

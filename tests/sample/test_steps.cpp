@@ -270,8 +270,11 @@ TEST_CASE("ids and numbers of the steps that are out of range are named") {
   refused({.logit_bias = {{0, 1}, {1, 1}, {0, 2}}}, "logit_bias: expected each token once, got token 0 twice");
   refused({.logit_bias = {{0, nan_}}}, "logit_bias: expected a finite bias or -inf for token 0, got nan");
   refused({.logit_bias = {{0, inf}}}, "logit_bias");
-  refused({.suppress_tokens = {9}}, "banned[0]: expected a token from 0 to 3, got 9");
-  refused({.bad_words = {{}}}, "banned: expected at least 1 token");
+  refused({.suppress_tokens = {9}}, "suppress_tokens[0]: expected a token from 0 to 3, got 9");
+  refused({.bad_words = {{1}, {}}}, "bad_words[1]: expected at least 1 token");
+  refused({.bad_words = {{1, 4}}}, "bad_words[0][1]: expected a token from 0 to 3, got 4");
+  check_error(ErrorKind::bad_argument, "banned[0][0]: expected a token from 0 to 3",
+              [&] { Sampler(SamplingChain{BannedTokens{{{4}}}}, 0, 4); });
   refused({.forced_tokens = {{0, 4}}}, "forced[0]");
   refused({.forced_tokens = {{-1, 0}}}, "forced: index");
   refused({.forced_tokens = {{1, 0}, {1, 2}}}, "one token for each index, got two for 1");

@@ -1,4 +1,5 @@
 // Saved sessions: the same bits afterwards; what is cut, damaged or foreign is refused and changes nothing.
+#include <fstream>
 #include <sstream>
 
 #include "support/bits.hpp"
@@ -83,6 +84,14 @@ TEST_CASE("a file that is cut at any byte, or damaged in any byte, is refused an
     CHECK(saved(other) == before);
     if (kind == CacheKind::paged) CHECK(other.options().pool->counts().n_used == 2);
   }
+}
+
+TEST_CASE("a stream that cannot be read is refused as such") {
+  Session session(tiny());
+  std::ifstream none("no such file");
+  const auto error = error_of([&] { session.load(none); });
+  CHECK(error.kind() == ErrorKind::io);
+  CHECK_THAT(error.what(), Catch::Contains("expected a stream that can be read"));
 }
 
 TEST_CASE("a file of another model, type, kind or length is refused by name") {

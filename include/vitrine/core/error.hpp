@@ -63,7 +63,8 @@ inline std::string counted(std::int64_t n, std::string_view thing) { return conc
 // What an object owns by pointer and works with, if it has not been moved from.
 template <class T>
 T& owned(T* part, std::string_view object) {
-  check(part != nullptr, ErrorKind::bad_argument, object, ": expected one that is in use, got one that was moved from");
+  check(part != nullptr, ErrorKind::bad_argument, object,
+        ": expected one that is in use, got one that was moved from, or never set");
   return *part;
 }
 

@@ -64,7 +64,9 @@ class SavedWriter {
 // Reads the same; what is cut or damaged is Error::bad_file.
 class SavedReader {
  public:
-  explicit SavedReader(std::istream& in) : in_(in) {}
+  explicit SavedReader(std::istream& in) : in_(in) {
+    check(bool(in), ErrorKind::io, "load: expected a stream that can be read, got one that failed (no such file?)");
+  }
   void bytes(void* data, std::size_t n) {
     in_.read(static_cast<char*>(data), std::streamsize(n));
     check(std::size_t(in_.gcount()) == n, ErrorKind::bad_file, "load: the file ends in the middle, after ",

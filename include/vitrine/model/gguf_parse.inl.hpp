@@ -166,7 +166,8 @@ VITRINE_INLINE GgufTensor read_tensor_info(ByteReader& reader, std::uint32_t ali
 }
 
 // Turns offsets from the start of the data into offsets in the file, and checks that the tensors lie in the file and
-// apart from each other. `tensors` are those of one file.
+// follow each other with nothing between but what alignment takes: a tensor smaller than its room has another type or
+// shape than it was written with. `tensors` are those of one file.
 VITRINE_INLINE void place_tensors(const ByteReader& reader, std::uint32_t alignment, std::uint64_t file_size,
                                   std::span<GgufTensor> tensors) {
   const std::uint64_t data_start = round_up(reader.offset(), alignment);
@@ -183,8 +184,13 @@ VITRINE_INLINE void place_tensors(const ByteReader& reader, std::uint32_t alignm
   std::sort(by_offset.begin(), by_offset.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
   for (std::size_t i = 1; i < by_offset.size(); ++i) {
     const auto &before = *by_offset[i - 1], &tensor = *by_offset[i];
-    if (before.offset + before.n_bytes > tensor.offset)
+    const std::uint64_t end = before.offset + before.n_bytes;
+    if (end > tensor.offset)
       reader.fail(tensor.offset, "tensors ", printable(before.name), " and ", printable(tensor.name), " overlap");
+    if (tensor.offset - end >= alignment)
+      reader.fail(end, "tensor ", printable(before.name), " (", before.type_name, ") takes ", before.n_bytes,
+                  " bytes, but ", tensor.offset - before.offset, " lie before tensor ", printable(tensor.name),
+                  " (is its type or shape another one?)");
   }
 }
 

@@ -53,7 +53,10 @@ VITRINE_INLINE SafetensorsTensor read_entry(const std::string& name, const json&
   tensor.type_name = type.get<std::string>();
 
   const json& shape = field(entry, "shape", where);
-  check(shape.is_array(), ErrorKind::bad_file, where, ": shape: expected an array, got ", describe(shape));
+  constexpr std::size_t most_dims = 8;
+  check(shape.is_array() && shape.size() <= most_dims, ErrorKind::bad_file, where,
+        ": shape: expected an array of at most ", most_dims, " numbers, got ", describe(shape),
+        shape.is_array() ? concat(" of ", shape.size()) : "");
   std::uint64_t n_bytes = type_bits(tensor.type_name) / 8;
   for (const auto& item : shape) {
     const std::uint64_t extent = natural(item, where, "shape");
@@ -93,10 +96,13 @@ VITRINE_INLINE void check_cover(std::vector<SafetensorsTensor>& tensors, std::st
         data_size, " bytes of data");
 }
 
-// What an index says is the plain name of a file beside it, nothing that leads out of the folder.
+// What an index says is the plain name of a file beside it, nothing that leads out of the folder, nor what a terminal
+// would obey.
 VITRINE_INLINE bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." &&
-         name.find_first_of(std::string("/\\\0", 3)) == std::string::npos;
+  constexpr std::size_t longest = 255;  // that file systems take
+  const auto is_odd = [](char c) { return (c >= 0 && c < ' ') || c == 0x7f || c == '/' || c == '\\'; };
+  return !name.empty() && name.size() <= longest && name != "." && name != ".." &&
+         std::none_of(name.begin(), name.end(), is_odd);
 }
 
 }  // namespace safetensors_detail

@@ -138,10 +138,7 @@ VITRINE_INLINE void NoRepeatNgram::apply(LogitEdit& edit) const {
 }
 
 VITRINE_INLINE void BannedTokens::check(std::int64_t n_vocab) const {
-  for (const auto& sequence : sequences) {
-    vitrine::check(!sequence.empty(), ErrorKind::bad_argument, name, ": expected at least 1 token, got none");
-    sampling_detail::check_tokens(name, sequence, n_vocab);
-  }
+  sampling_detail::check_sequences(name, sequences, n_vocab);
 }
 VITRINE_INLINE std::string BannedTokens::describe() const {
   return sampling_detail::written(name, counted(std::int64_t(sequences.size()), "sequence"));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "vitrine/core/config.hpp"
@@ -29,10 +30,19 @@ inline void check_count(const char* name, std::int64_t value, std::int64_t least
   check(value >= least, ErrorKind::bad_argument, name, ": expected at least ", least, ", got ", value);
 }
 
-inline void check_tokens(const char* name, const std::vector<Token>& tokens, std::int64_t n_vocab) {
+inline void check_tokens(std::string_view name, const std::vector<Token>& tokens, std::int64_t n_vocab) {
   for (std::size_t i = 0; i < tokens.size(); ++i)
     check(tokens[i] >= 0 && tokens[i] < n_vocab, ErrorKind::bad_argument, name, "[", i,
           "]: expected a token from 0 to ", n_vocab - 1, ", got ", tokens[i]);
+}
+
+inline void check_sequences(std::string_view name, const std::vector<std::vector<Token>>& sequences,
+                            std::int64_t n_vocab) {
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    const std::string one = concat(name, "[", i, "]");
+    check(!sequences[i].empty(), ErrorKind::bad_argument, one, ": expected at least 1 token, got none");
+    check_tokens(one, sequences[i], n_vocab);
+  }
 }
 
 // "name(1.5, last 64)"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "vitrine/core/error.hpp"
+#include "vitrine/sample/sampling_check.hpp"
 #include "vitrine/sample/sampling_options.hpp"
 
 VITRINE_NAMESPACE_BEGIN
@@ -75,6 +76,8 @@ VITRINE_INLINE SamplingChain sampling_chain(const SamplingOptions& o, std::int64
   if (!openai) add_presence_frequency();
   add(o.dry_multiplier != 0, Dry{o.dry_multiplier, o.dry_base, o.dry_allowed_length, o.dry_window, o.dry_breakers});
   add(o.no_repeat_ngram_size != 0, NoRepeatNgram{o.no_repeat_ngram_size});
+  sampling_detail::check_sequences("bad_words", o.bad_words, n_vocab);
+  sampling_detail::check_tokens("suppress_tokens", o.suppress_tokens, n_vocab);
   auto banned = o.bad_words;
   for (const Token token : o.suppress_tokens) banned.push_back({token});
   const bool any_banned = !banned.empty();

@@ -36,6 +36,12 @@ inline float positive(const std::string& file, std::string_view key, double valu
   return rounded;
 }
 
+// The base of RoPE's frequencies theta^(-2i/d); below 1 these grow beyond what a float holds.
+inline float rope_base(const std::string& file, std::string_view key, double value) {
+  check(value >= 1, ErrorKind::bad_file, file, ": ", key, " is ", value, ", expected at least 1");
+  return positive(file, key, value);
+}
+
 inline void refuse(bool condition, const std::string& file, std::string_view key, std::string_view why) {
   check(!condition, ErrorKind::unsupported, file, ": ", key, ": ", why);
 }

@@ -77,7 +77,7 @@ inline RopeConfig gguf_rope(const GgufFile& file, std::int64_t head_dim) {
   RopeConfig rope;
   const auto key = [&](const char* name) { return gguf_key(file, name); };
   if (const auto theta = file.find_real(key("rope.freq_base")))
-    rope.theta = positive(file.name(), key("rope.freq_base"), *theta);
+    rope.theta = rope_base(file.name(), key("rope.freq_base"), *theta);
   const auto type = file.find_text(key("rope.scaling.type")).value_or("linear");
   check(type == "none" || type == "linear", ErrorKind::unsupported, file.name(), ": ", key("rope.scaling.type"),
         ": RoPE type ", printable(type), " is not supported, expected 'none' or 'linear'");

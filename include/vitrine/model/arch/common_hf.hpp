@@ -29,7 +29,7 @@ inline RopeConfig hf_rope_section(const HfConfig& section, float theta) {
   RopeConfig rope;
   rope.theta = theta;
   if (const auto stated = section.find_real("rope_theta"))
-    rope.theta = positive(section.name(), section.full_key("rope_theta"), *stated);
+    rope.theta = rope_base(section.name(), section.full_key("rope_theta"), *stated);
   const auto type = section.has("rope_type") ? section.find_text("rope_type") : section.find_text("type");
   const auto real = [&](const char* key) { return positive(section.name(), section.full_key(key), section.real(key)); };
   if (type == "linear") {
@@ -68,7 +68,7 @@ inline RopeConfig hf_rope_section(const HfConfig& section, float theta) {
 
 // The one RoPE of a model, wherever config.json says it.
 inline RopeConfig hf_rope(const HfConfig& config, double default_theta = 10000) {
-  const float theta = positive(config.name(), "rope_theta", config.find_real("rope_theta").value_or(default_theta));
+  const float theta = rope_base(config.name(), "rope_theta", config.find_real("rope_theta").value_or(default_theta));
   auto section = config.find_section("rope_parameters");
   const auto scaling = config.find_section("rope_scaling");
   check(!section || !scaling, ErrorKind::unsupported, config.name(),

@@ -43,7 +43,7 @@ inline ModelConfig gemma3_from_gguf(const GgufFile& file) {
   refuse(!global.frequency_divisors.empty(), file.name(), "tensor 'rope_freqs.weight'",
          "frequency divisors are not supported for this architecture");
   const std::string local_key = gguf_key(file, "rope.freq_base_swa");
-  local.theta = positive(file.name(), local_key, file.find_real(local_key).value_or(10000));
+  local.theta = rope_base(file.name(), local_key, file.find_real(local_key).value_or(10000));
   finish_gemma3(config, std::move(global), std::move(local));
   return config;
 }
@@ -81,7 +81,7 @@ inline ModelConfig gemma3_from_hf(const HfConfig& file) {
   }
   RopeConfig local;
   const auto theta = file.find_real("rope_local_base_freq").value_or(10000);
-  local.theta = positive(file.name(), "rope_local_base_freq", theta);
+  local.theta = rope_base(file.name(), "rope_local_base_freq", theta);
   finish_gemma3(config, hf_rope(file, 1e6), std::move(local));
   return config;
 }
