@@ -215,6 +215,18 @@ TEST_CASE("a seed reproduces a sampled generation, for any number of threads, an
   CHECK(generate(session, prompt(), fresh, go_on).tokens == unseeded.tokens);
 }
 
+TEST_CASE("a session that is changed while its generation runs is refused") {
+  Session session(qwen2());
+  auto generation = generate(session, prompt(), {.max_new_tokens = 8, .ignore_end = true});
+  REQUIRE(generation.next() != nullptr);
+  session.truncate(1);
+  const auto error = error_of([&] { generation.next(); });
+  CHECK(error.kind() == ErrorKind::bad_argument);
+  CHECK_THAT(error.what(), Catch::Contains("expected the session as the last step left it"));
+  CHECK(generation.result().reason == FinishReason::failed);
+  CHECK(generation.next() == nullptr);
+}
+
 TEST_CASE("generation with and without the cache gives the same tokens") {
   std::vector<std::vector<Token>> runs;
   for (const bool use_cache : {true, false}) {

@@ -62,8 +62,9 @@ class Generation {
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  // The next token, or null when it has ended. Throws what Session and Sampler throw, but for cancellation; that ends
-  // it, too: the session is then as it was before the call, and the result holds what came until then.
+  // The next token, or null when it has ended; until then nobody else may change the session (bad_argument). Throws
+  // what Session and Sampler throw, but for cancellation; that ends it, too: the session is then as it was before the
+  // call, and the result holds what came until then.
   const GeneratedToken* next();
   void cancel();
   const GenerateResult& result() const { return result_; }
@@ -103,6 +104,7 @@ class Generation {
   StopRules rules_;
   Sampler sampler_;
   std::optional<Speculation> speculation_;
+  std::int64_t length_;  // of the session, as the last step left it
   Stopwatch watch_;
   double last_seconds_ = 0;
   std::string text_;                   // of the current token

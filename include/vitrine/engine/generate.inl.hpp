@@ -20,7 +20,8 @@ VITRINE_INLINE Generation::Generation(Session& session, std::vector<Token> promp
       options_(std::move(options)),
       rules_(session.model().tokenizer(), session.model().config().n_vocab, options_,
              prompt_.empty() ? 0 : prompt_.back()),
-      sampler_(sampling_with_end_tokens(options_, session.model().tokenizer()), session.model().config().n_vocab) {
+      sampler_(sampling_with_end_tokens(options_, session.model().tokenizer()), session.model().config().n_vocab),
+      length_(session.length()) {
   check(!prompt_.empty(), ErrorKind::bad_argument, "prompt: expected at least 1 token, got none");
   for (const auto& n : {options_.log_probabilities, options_.prompt_log_probabilities})
     check(n.value_or(0) >= 0, ErrorKind::bad_argument, "log_probabilities: expected at least 0, got ", n.value_or(0));
@@ -93,7 +94,12 @@ VITRINE_INLINE const GeneratedToken* Generation::next() {
   if (result_.reason != FinishReason::none) return nullptr;
   const auto length = session_->length();
   try {
-    return step();
+    check(length == length_, ErrorKind::bad_argument,
+          "generation: expected the session as the last step left it, with ", counted(length_, "token"), ", got ",
+          length);
+    const GeneratedToken* const token = step();
+    length_ = session_->length();
+    return token;
   } catch (const generate_detail::TimeIsOver&) {
     return finish(FinishReason::time_limit);
   } catch (const Error& error) {
