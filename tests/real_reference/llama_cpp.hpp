@@ -10,8 +10,13 @@ namespace llama_cpp {
 struct Real {
   const char* file;
   const char* fixture;
-  // The strictest that was measured and is held, F32 cache without flash attention. With AVX-512 and weights not
-  // repacked (--no-repack) it is 0.525, 0.149, 1.00 % for SmolLM2 and 0.545, 0.177, 0.76 % for Gemma.
+  // Each is the strictest figure that was measured and that we hold, with an F32 cache, without flash attention; they
+  // are not of one build. SmolLM2's logits are from llama.cpp compiled for AVX-512, weights not repacked (--no-repack),
+  // its perplexity from one for AVX2 (AVX-512: 1.00 %). Gemma's logits and rms_f32 are from an earlier measurement,
+  // whose build is not recorded, and stricter than each row of the table in bench/README.md ("How near to the
+  // reference"): AVX-512 without repacked weights gives 0.545, 0.177 and 0.1019. Its perplexity and all other rms are
+  // from that build. Other builds of llama.cpp are nearer to the reference than these figures, or farther from it: for
+  // SmolLM2 each of the table's other rows is nearer in its logits, for Gemma all are farther in theirs.
   double largest, mean;     // |difference| of the 20 largest logits of each prompt's last position
   double perplexity_error;  // of the long text, relative to the reference
   double rms_f32, rms_f16;  // of the differences of its log-probabilities; F16 with flash attention

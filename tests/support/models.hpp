@@ -58,6 +58,10 @@ std::vector<std::string> tiny_folders();
 // Those that none of the paths "tiny/<folder>..." names: for tests that go by a list.
 std::vector<std::string> tiny_folders_not_in(const std::vector<std::string>& paths);
 
+// False for all models but one where VITRINE_TINY_MODEL names it, by its path in tests/data: for machines on which the
+// whole list would take too long (tests/machine).
+bool is_wanted(const std::string& path);
+
 // One of the two real models, or null where tests may do without (see real_models.hpp).
 inline constexpr const char* smollm2_file = testing::smollm2;
 inline constexpr const char* gemma3_file = testing::gemma3;

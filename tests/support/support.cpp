@@ -1,5 +1,6 @@
 // Bodies of bits.hpp, json.hpp and models.hpp.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -62,6 +63,11 @@ std::vector<std::string> tiny_folders_not_in(const std::vector<std::string>& pat
     });
   });
   return folders;
+}
+
+bool is_wanted(const std::string& path) {
+  const char* const only = std::getenv("VITRINE_TINY_MODEL");
+  return only == nullptr || path == only;
 }
 
 std::shared_ptr<const Model> real_model(const std::string& file) {

@@ -113,12 +113,12 @@ class StreamDecoder {
 
  private:
   friend class Tokenizer;
-  void append(Token token, std::string& bytes);
+  std::string_view next_piece(Token token);
 
   Tokenizer tokenizer_;
   bool skip_special_;
   bool strip_space_ = true;  // the next piece begins where a space was put by the tokenizer
-  std::string pending_;
+  std::string pending_;      // never more than a string holds without allocating
 };
 
 VITRINE_NAMESPACE_END

@@ -134,7 +134,7 @@ VITRINE_INLINE std::string Tokenizer::decode_bytes(std::span<const Token> tokens
   std::string bytes;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     state_->check_token(tokens[i], i);
-    decoder.append(tokens[i], bytes);
+    bytes += decoder.next_piece(tokens[i]);
   }
   return bytes;
 }
@@ -196,7 +196,8 @@ VITRINE_INLINE void StreamDecoder::continue_after(Token previous) {
                  tokenizer_.state_->spec.space_prefix == SpacePrefix::always;
 }
 
-VITRINE_INLINE void StreamDecoder::append(Token token, std::string& bytes) {
+// What the token adds to the text, without a space that only encoding put there.
+VITRINE_INLINE std::string_view StreamDecoder::next_piece(Token token) {
   const auto& state = *tokenizer_.state_;
   const auto& spec = state.spec;
   std::string_view piece = state.piece(token);
@@ -210,13 +211,18 @@ VITRINE_INLINE void StreamDecoder::append(Token token, std::string& bytes) {
     strip_space_ = false;
   }
   if (spec.space_prefix == SpacePrefix::always && state.prefix_follows[std::size_t(token)]) strip_space_ = true;
-  bytes += piece;
+  return piece;
 }
 
 VITRINE_INLINE void StreamDecoder::push(Token token, std::string& out) {
   tokenizer_.state_->check_token(token, 0);
-  append(token, pending_);
-  utf8::flush_whole_characters(pending_, out, false);
+  // In parts so short that they and the three bytes that may wait fit into the string itself: it never allocates,
+  // however long the pieces of the vocabulary are. Where parts end changes the text as little as where tokens do.
+  constexpr std::size_t part_bytes = 12;
+  for (auto piece = next_piece(token); !piece.empty(); piece.remove_prefix((std::min)(part_bytes, piece.size()))) {
+    pending_ += piece.substr(0, part_bytes);
+    utf8::flush_whole_characters(pending_, out, false);
+  }
 }
 
 VITRINE_INLINE std::string StreamDecoder::push(Token token) {
