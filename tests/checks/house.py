@@ -105,13 +105,15 @@ def lengths(root):
     return found
 
 
-# What may stand only in some places: (pattern, files of include/vitrine where it may, why)
+# What may stand only in some places: (pattern, files where it may, why). Files of include/vitrine go by their path
+# there, those of src by their path from the root: these include a body each, and only the units of kernels do more,
+# which rename xsimd.
 PLACES = [
     (r"#\s*pragma\s+omp|\bomp_\w+|<omp\.h>", r"core/parallel\.inl\.hpp", "OpenMP belongs into core/parallel"),
     (r"\bstd::(thread|jthread|async)\b|\bpthread_\w+", r"core/parallel.*", "threads belong into core/parallel"),
     (r"<\w*intrin\.h>|\b_mm\d*_\w+|\b__m(128|256|512)[id]?\b|<arm_neon\.h>", r"simd/lanes\w*\.hpp",
      "intrinsics belong into simd/lanes"),
-    (r"\bxsimd\b", r"simd/lanes\w*\.hpp", "xsimd belongs into simd/lanes"),
+    (r"\bxsimd\b", r"simd/lanes\w*\.hpp|src/kernels_\w+\.cpp", "xsimd belongs into simd/lanes"),
     (r"\b__(AVX|SSE|FMA|F16C|BMI|ARM)\w*", r"simd/(lanes\w*|isa)\.hpp|core/config\.hpp",
      "conditionals on the instruction set belong into simd/lanes and simd/isa"),
     (r"\bVITRINE_ISA_(LEVEL|DOTS)\w*", r"simd/(lanes\w*|isa)\.hpp",
@@ -135,8 +137,8 @@ PLACES = [
 def places(root):
     """OpenMP, intrinsics, Eigen and the like stand where the design puts them and nowhere else."""
     found = []
-    for path in files(root, "include"):
-        name = path.relative_to(root / "include" / "vitrine").as_posix()
+    for path in files(root, "include", "src"):
+        name = path.relative_to(root).as_posix().removeprefix("include/vitrine/")
         text = without_comments(text_of(path))
         for pattern, allowed, why in PLACES:
             if not (allowed and re.fullmatch(allowed, name)):
@@ -157,13 +159,15 @@ def quiet(root):
 
 @check
 def headers(root):
-    """A header opens with what it is for, and is included once; names that Windows headers define are avoided."""
+    """A header says first, in 5 lines or more, what it is; is included once; avoids names of Windows headers."""
     found = []
     for path in files(root, "include", suffixes={".hpp"}):
         text = text_of(path)
         body = path.name.endswith(".inl.hpp")  # its header says what it is
-        if not body and not text.removeprefix("#pragma once\n").lstrip().startswith("//"):
-            found.append(at(root, path, 1, "a header opens with a comment that says what it is"))
+        opening = re.match(r"(//.*\n)*", text)[0].count("\n")
+        if not body and opening < 5:
+            found.append(at(root, path, 1, f"{opening} lines of comment before #pragma once; "
+                            "a header opens with 5 to 12 that say what it is"))
         if not re.search(r"^#pragma once$", text, re.M):
             found.append(at(root, path, 1, "#pragma once is missing"))
         code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', without_comments(text))

@@ -6,9 +6,9 @@
 
 In a unit compiled for one instruction set (kernels_<isa>.cpp) every weak symbol must lie in a namespace of that
 instruction set: any other inline function could be the copy that the linker keeps for the whole program, and would
-then crash an older CPU. Optimisation hides some of them by inlining, so --unoptimised compiles a unit without. A
-baseline unit must hold no wide instruction at all, an AVX2 unit none of AVX-512. And no unit may call what prints to
-the terminal or ends the program.
+then crash an older CPU. Optimisation hides some of them by inlining, so --unoptimised compiles a unit without. Each
+unit is disassembled, too, and must hold nothing beyond its set: a baseline unit no wide instruction at all, an AVX2
+unit none of AVX-512, and so on up to AMX. And no unit may call what prints to the terminal or ends the program.
 """
 import re
 import subprocess
@@ -17,9 +17,28 @@ from pathlib import Path
 
 FORBIDDEN_CALLS = {"exit", "_exit", "abort", "printf", "puts", "putchar", "perror", "__assert_fail", "__printf_chk",
                    "std::cout", "std::cerr", "std::clog", "stdout", "stderr"}
-# Registers and mnemonics beyond x86-64: VEX forms with any vector register, FMA, BMI.
-BEYOND_BASELINE = re.compile(r"%[yz]mm\d|\tv[a-z0-9]+ .*%xmm|\t(andn|bextr|bls\w+|shlx|shrx|sarx|rorx|mulx|pdep|pext) ")
-BEYOND_AVX2 = re.compile(r"%zmm|%[xy]mm(1[6-9]|2\d|3[01])|%k[0-7]")
+# Patterns for objdump's lines, such as "  4:\t62 f1 7c 48 58 c1 \tvaddps %zmm1,%zmm0,%zmm0". Byte 62 is the prefix EVEX
+# of AVX-512, c4 and c5 are VEX. So an instruction that has both forms is told apart: vpdpbusd is one of AVX-VNNI and
+# another of AVX512-VNNI, and there are processors with the one and without the other.
+VECTOR = r"%[yz]mm\d|\t(\{vex\} )?v[a-z0-9]+ .*%xmm"
+EVEX = r":\t62 |%zmm|%[xy]mm(1[6-9]|2\d|3[01])|%k[0-7]"
+DOTS, VEX_DOTS = r"\t(\{vex\} )?vpdp", r":\tc4 [^\t]*\t(\{vex\} )?vpdp"
+TILES, OTHER_TILES = r"%tmm|\t((ld|st)tilecfg|tilerelease)", r"\t(tdp(bf16|fp16)ps|tcmm\w+)"
+# Nobody asks a processor whether it has these, so no unit may hold them: BMI and its kin, AES, and what came to AVX and
+# AVX-512 later than F, BW, DQ, VL and VNNI: IFMA, VBMI, VBMI2, BITALG, CD, GFNI, BF16, FP16.
+UNASKED = (r"\t(andn|bextr|bls\w+|shlx|shrx|sarx|rorx|mulx|pdep|pext|popcnt|lzcnt|movbe) "
+           r"|\tv?(gf2p8|aes|pclmul)|\t(\{vex\} )?vpmadd52|\tvp(erm([it]2)?b |multishift|(compress|expand)[bw] |sh[lr]d"
+           r"|opcnt|shufbit|conflict|lzcnt|broadcastm)|\tv(dp|cvtne)\w*bf16|\tv(?!cvtps2ph )\w+[ps]hx? ")
+BASELINE = (VECTOR, EVEX, TILES, UNASKED)
+BEYOND = {isa: re.compile("|".join(forbidden)) for isa, forbidden in {
+    None: BASELINE,
+    "scalar": BASELINE,
+    "avx2": (EVEX, DOTS, TILES, UNASKED),
+    "avxvnni": (EVEX, TILES, UNASKED),
+    "avx512": (DOTS, TILES, UNASKED),
+    "avx512vnni": (VEX_DOTS, TILES, UNASKED),
+    "avx512amx": (VEX_DOTS, OTHER_TILES, UNASKED),
+}.items()}
 
 
 def run(*command):
@@ -53,15 +72,15 @@ def findings(path):
         symbol = line.split(maxsplit=1)[1].split("@")[0]
         if symbol in FORBIDDEN_CALLS:
             found.append(f"{name}: calls {symbol}; the library throws vitrine::Error instead")
-    beyond = {None: BEYOND_BASELINE, "scalar": BEYOND_BASELINE, "avx2": BEYOND_AVX2}.get(isa)
-    if beyond:
-        function, seen = "?", set()
-        for line in run("objdump", "--disassemble", "--demangle", "--no-show-raw-insn", path).splitlines():
-            if line.endswith(">:"):
-                function = line
-            elif beyond.search(line) and function not in seen:
-                seen.add(function)
-                found.append(f"{name}: {function} uses '{line.split(':', 1)[1].strip()}'")
+    if isa not in BEYOND:
+        return found + [f"{name}: it is not known what a unit for {isa} may use"]
+    function, seen = "?", set()
+    for line in run("objdump", "--disassemble", "--demangle", "--insn-width=15", path).splitlines():
+        if line.endswith(">:"):
+            function = line
+        elif BEYOND[isa].search(line) and function not in seen:
+            seen.add(function)
+            found.append(f"{name}: {function} uses '{line.split(chr(9))[-1]}'")
     return found
 
 
@@ -80,7 +99,47 @@ CASES = [
      "int g() { return vitrine::v0_1::avx2::f(); }", None),
     ("kernels_avx2.cpp", ["-mavx512f", "-mprefer-vector-width=512"],
      "void f(float* a) { for (int i = 0; i < 1024; ++i) a[i] *= 2; }", "uses"),
+    ("kernels_avx1024.cpp", [], "float f(float a) { return a * 2; }", "not known what"),
 ]
+# (instruction, the instruction sets whose units may hold it); None: baseline
+INSTRUCTIONS = [
+    ("addps %xmm1, %xmm0", "None scalar avx2 avxvnni avx512 avx512vnni avx512amx"),
+    ("vaddps %xmm2, %xmm1, %xmm0", "avx2 avxvnni avx512 avx512vnni avx512amx"),
+    ("vpmaddubsw %ymm2, %ymm1, %ymm0", "avx2 avxvnni avx512 avx512vnni avx512amx"),
+    ("vcvtps2ph $0, %ymm0, %xmm0", "avx2 avxvnni avx512 avx512vnni avx512amx"),
+    ("{vex} vpdpbusd %ymm2, %ymm1, %ymm0", "avxvnni"),
+    ("{evex} vpdpbusd %ymm2, %ymm1, %ymm0", "avx512vnni avx512amx"),
+    ("vpdpbusd %zmm2, %zmm1, %zmm0", "avx512vnni avx512amx"),
+    ("vpdpwssd %zmm2, %zmm1, %zmm0", "avx512vnni avx512amx"),
+    ("vaddps %zmm2, %zmm1, %zmm0", "avx512 avx512vnni avx512amx"),
+    ("vaddps %ymm2, %ymm1, %ymm16", "avx512 avx512vnni avx512amx"),
+    ("vpternlogd $1, %ymm2, %ymm1, %ymm0", "avx512 avx512vnni avx512amx"),  # EVEX only, which no register shows
+    ("kmovw %eax, %k1", "avx512 avx512vnni avx512amx"),
+    ("tdpbssd %tmm2, %tmm1, %tmm0", "avx512amx"),
+    ("ldtilecfg (%rax)", "avx512amx"),
+    ("tilerelease", "avx512amx"),
+    ("tdpbf16ps %tmm2, %tmm1, %tmm0", ""),
+    ("pdep %rdx, %rax, %rcx", ""),
+    ("popcnt %rax, %rcx", ""),
+    ("vpermb %zmm2, %zmm1, %zmm0", ""),
+    ("vpmadd52luq %zmm2, %zmm1, %zmm0", ""),
+    ("vdpbf16ps %zmm2, %zmm1, %zmm0", ""),
+    ("vaddph %zmm2, %zmm1, %zmm0", ""),
+    ("vpopcntd %zmm1, %zmm0", ""),
+]
+
+
+def wrong_instructions(compiler, folder):
+    """One unit for each instruction set, with a function for each instruction: who is found, and who should be?"""
+    for isa in BEYOND:
+        source = folder / ("plain.cpp" if isa is None else f"kernels_{isa}.cpp")
+        source.write_text("".join(f'extern "C" void i{i}() {{ __asm__("{instruction}"); }}\n'
+                                  for i, (instruction, _) in enumerate(INSTRUCTIONS)))
+        run(compiler, "-O3", "-c", str(source), "-o", str(source) + ".o")
+        found = "\n".join(findings(str(source) + ".o"))
+        for i, (instruction, may) in enumerate(INSTRUCTIONS):
+            if (f"<i{i}>:" in found) == (str(isa) in may.split()):
+                yield f"{instruction} in a unit for {isa}: expected it in {may or 'none'} only, found {found}"
 
 
 def self_test(compiler, folder):
@@ -94,6 +153,7 @@ def self_test(compiler, folder):
         found = findings(str(case / (name + ".o")))
         if bool(found) != bool(expected) or (expected and not any(expected in finding for finding in found)):
             wrong.append(f"{name} {flags} {text!r}: expected {expected}, found {found}")
+    wrong += wrong_instructions(compiler, folder)
     source = folder / "kernels_avx2.cpp"
     source.write_text("inline int f(int a) { return a; }\nint g(int a) { return f(a); }\n")
     if len(unoptimised(compiler, folder, str(source), "-mavx2")) != 1:

@@ -6,16 +6,19 @@ from pathlib import Path
 
 import house
 
+OPENING = "// What it is.\n//\n//   y = f(x)\n//\n// Throws nothing.\n"
+HEADER = OPENING + "#pragma once\n"
 GOOD = {
-    "include/vitrine/core/a.hpp": "// What it is.\n#pragma once\n#include <vector>\n// STEP 1/2 first\n",
-    "include/vitrine/ops/b.hpp": '// What it is.\n#pragma once\n#include "vitrine/core/a.hpp"\n// STEP 2/2 second\n',
-    "include/vitrine/core/signal.hpp": "// What it is.\n#pragma once\nvoid f() { __builtin_ia32_pause(); }\n",
+    "include/vitrine/core/a.hpp": HEADER + "#include <vector>\n// STEP 1/2 first\n",
+    "include/vitrine/core/a.inl.hpp": "// Bodies of a.hpp.\n#pragma once\n",
+    "include/vitrine/ops/b.hpp": HEADER + '#include "vitrine/core/a.hpp"\n// STEP 2/2 second\n',
+    "include/vitrine/core/signal.hpp": HEADER + "void f() { __builtin_ia32_pause(); }\n",
     "src/b.cpp": '#include "vitrine/ops/b.hpp"\n',
+    "src/kernels_avx2.cpp": "#define xsimd xsimd_avx2\n",
     "examples/c.cpp": '#include "vitrine/ops/b.hpp"\n#include "common/table.hpp"\nint main() { return 0; }\n',
     "tests/data/x.bin": "data",
     "README.md": "See arxiv" + ".org/abs/1706.03762.\n",
 }
-HEADER = "// What it is.\n#pragma once\n"
 # (check, file, its new contents, part of the finding)
 VIOLATIONS = [
     ("layers", "include/vitrine/core/a.hpp", HEADER + '#include "vitrine/ops/b.hpp"\n', "is above it"),
@@ -23,7 +26,7 @@ VIOLATIONS = [
     ("layers", "include/vitrine/attic/x.hpp", HEADER, "not a layer"),
     ("layers", "src/b.cpp", '#include "vitrine/ops/gone.hpp"\n', "there is no"),
     ("layers", "examples/c.cpp", '#include "vitrine/ops/b.inl.hpp"\n', "not bodies"),
-    ("lengths", "include/vitrine/core/a.hpp", HEADER + "int x;\n" * 400, "402 lines"),
+    ("lengths", "include/vitrine/core/a.hpp", HEADER + "int x;\n" * 400, "406 lines"),
     ("lengths", "examples/c.cpp", "int x;\n" * 151, "151 lines"),
     ("lengths", "cmake/x.cmake", "#" * 121, "121 columns"),
     ("places", "include/vitrine/core/a.hpp", HEADER + "#pragma omp parallel\n", "OpenMP"),
@@ -46,12 +49,22 @@ VIOLATIONS = [
     ("places", "include/vitrine/core/a.hpp", HEADER + "#include <regex>\n", "regex"),
     ("places", "include/vitrine/core/a.hpp", HEADER + "std::uniform_int_distribution<int> d;\n", "random"),
     ("places", "include/vitrine/core/a.hpp", HEADER + "float y = std::exp(x);\n", "libm"),
+    ("places", "src/b.cpp", "#pragma omp parallel\n", "OpenMP"),
+    ("places", "src/b.cpp", "std::thread t;\n", "threads"),
+    ("places", "src/b.cpp", "auto x = _mm256_setzero_ps();\n", "intrinsics"),
+    ("places", "src/b.cpp", "xsimd::batch<float> x;\n", "xsimd"),
+    ("places", "src/b.cpp", "#ifdef __AVX2__\n#endif\n", "instruction set"),
+    ("places", "src/kernels_avx2.cpp", "#ifdef __AVX2__\n#endif\n", "instruction set"),
+    ("places", "src/kernels_avx2.cpp", "#include <immintrin.h>\n", "intrinsics"),
     ("quiet", "include/vitrine/core/a.hpp", HEADER + 'void f() { std::printf("x"); }\n', "throws"),
     ("quiet", "src/b.cpp", "void f() { std::cout << 1; }\n", "throws"),
     ("quiet", "src/b.cpp", "void f() { exit(1); }\n", "throws"),
     ("quiet", "src/b.cpp", "void f() { assert(x); }\n", "throws"),
-    ("headers", "include/vitrine/core/a.hpp", "#pragma once\nint x;\n", "says what it is"),
-    ("headers", "include/vitrine/core/a.hpp", "// What.\nint x;\n", "pragma once"),
+    ("headers", "include/vitrine/core/a.hpp", "#pragma once\nint x;\n", "0 lines of comment"),
+    ("headers", "include/vitrine/core/a.hpp", "#pragma once\n" + OPENING, "0 lines of comment"),
+    ("headers", "include/vitrine/core/a.hpp", "// What.\n#pragma once\n// And\n// more.\n" * 2, "1 lines of comment"),
+    ("headers", "include/vitrine/core/a.hpp", "//\n" * 4 + "#pragma once\n", "4 lines of comment"),
+    ("headers", "include/vitrine/core/a.hpp", OPENING + "int x;\n", "pragma once"),
     ("headers", "include/vitrine/core/a.hpp", HEADER + "int small = 1;\n", "Windows"),
     ("headers", "include/vitrine/core/a.hpp", HEADER + "int x = std::min(1, 2);\n", "Windows"),
     ("headers", "include/vitrine/core/a.hpp", HEADER + "int x = std::numeric_limits<int>::max();\n", "Windows"),

@@ -1,5 +1,11 @@
-// Single tokens of a cache's blocks, for what happens seldom: saving, and moving tokens to other positions. Where a
-// token's values lie is said in simd/kv_format.hpp.
+// Single tokens of a cache's blocks, for what happens seldom: saving, and moving tokens to other positions.
+//
+//   clear_behind(layout, block, n)       zeroes a block but for its first n tokens (of 64), scales included
+//   read_kv(view, position, k, v)        K and V of one token as floats, k and v [n_kv_head * head_dim]; not of
+//                                        quantised caches
+//
+// Where a token's values lie in its block is said in simd/kv_format.hpp: keys in panels of 16 tokens, values in rows.
+// Nothing is checked here: the caller has seen to it that the position is in the cache.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // The plain decoder of every weight type: block bytes of the file format to float.
 //
+//   decode_block_row(DType::q4_1, bytes, n, out)       out [n], n / 32 blocks of 20 bytes: out[i] = d * q[i] + m
+//
 // This is the meaning of the formats, value by value, with one rounding per written operation; embedding rows and tests
 // use it. The block structs and formulas are in dtype.hpp.
 #pragma once

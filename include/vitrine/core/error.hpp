@@ -1,5 +1,7 @@
 // The one exception type of the library, and the checks that throw it.
 //
+//   check(n > 0, ErrorKind::bad_argument, "n_context: expected at least 1, got ", n);
+//
 // Every message names the thing (tensor, key, option), what was expected and what was found. Nothing in the library
 // prints, exits or aborts; what fails is said by throwing Error.
 #pragma once

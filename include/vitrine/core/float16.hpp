@@ -1,7 +1,10 @@
-// Conversions between float and the two 16-bit float formats, in integer code: exact, round to nearest with ties to
-// even, subnormals kept, NaN stays NaN. The vector back ends must agree with these bit for bit (tested over all 65,536
-// patterns).
-//   f16:  1 sign, 5 exponent, 10 mantissa bits (IEEE 754 binary16)      bf16: the upper half of a float
+// Conversions between float and the two 16-bit float formats, in integer code.
+//
+//   f16   1 sign, 5 exponent, 10 mantissa bits (IEEE 754 binary16)
+//   bf16  1 sign, 8 exponent,  7 mantissa bits: the upper half of a float
+//
+// To float is exact; from float rounds to nearest with ties to even. Subnormals are kept, NaN stays NaN. The vector
+// back ends must agree with these bit for bit (tested over all 65,536 patterns).
 #pragma once
 
 #include <cstdint>

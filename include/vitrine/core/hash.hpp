@@ -2,6 +2,9 @@
 // model. It finds damage, not malice.
 //
 //   Hash64 hash;  hash.add(bytes, n);  hash.add(more, m);  hash.value()         the same as of all bytes in one piece
+//
+// A text is added with its length before it, so that "ab" "c" and "a" "bc" differ; a number as the bytes it has in
+// memory.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,9 @@
 // Progress of something long (loading a file, prefilling a prompt), told to whoever wants to show it.
+//
+//   options.progress = [](const ProgressEvent& event) { bar.show(event.done, event.total); };
+//
+// Taken by Model::load (phase "load", in bytes), by a session's prefill and by generate() (phase "prefill", in tokens).
+// A function that throws ends what is being done; examples/common/progress_bar.hpp has one that draws a bar.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
-// The observer of a forward pass: it is shown every named intermediate.
+// The observer that sees every named intermediate of a forward pass.
+//
+//   options.trace = [](const TraceEvent& event) { std::cout << event.step << " " << event.name << "\n"; };
 //
 // Tracing runs the very ops of an untraced pass, so it changes no bit; when no observer is set the cost is one
 // predictable branch per op. A name is that of a value, e.g. "q_rope"; `layer` is -1 outside the decoder blocks.

@@ -1,4 +1,10 @@
-// How much memory a large allocation may count on, so that a cache that cannot fit is refused instead of swapped.
+// How much memory there is for a KV cache, in bytes, asked before it is reserved.
+//
+//   available = min(MemAvailable of the system, memory.max - (memory.current - inactive_file) of the control group)
+//
+// A session that would reserve more is refused with numbers (Error::out_of_memory) instead of being killed later, and
+// an engine without a size of its pool takes at most half of it. Linux's files; where they are missing the answer is 0,
+// "not known", and nothing is refused. It throws nothing of its own.
 #pragma once
 
 #include <algorithm>

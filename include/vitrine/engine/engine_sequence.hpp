@@ -1,4 +1,11 @@
 // A request inside the engine: what the scheduler knows of it, its blocks, its sampler. Internal to the engine.
+//
+//   waits -> start: K and V of a known beginning -> steps: tokens [n_computed, n_computed + n_now) -> n_known grows by
+//   what is drawn -> ends, or is preempted: gives its blocks back, keeps its tokens and waits again
+//
+// Everything here belongs to the engine's thread, but for `state`, which it shares with the request's handle
+// (request_state.hpp). What a request's own callback or drafter throws becomes that request's failure; the others go
+// on.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,10 @@
 // The counters of an engine, for any thread. Internal to the engine.
+//
+//   engine's thread    requests, step, started, first_token, further_token, ended: says what happened
+//   whoever asks       metrics(): an EngineMetrics of it (engine/metrics.hpp)
+//
+// Times are in seconds. Counts are since the engine was made, but for the numbers of running and waiting requests and
+// of blocks, which are those of now. One lock guards all; it is held for a few additions.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,10 @@
 // What may be asked of a generation, and why one ended.
+//
+//   generate(session, prompt, {.sampling = {.temperature = 0.8}, .max_new_tokens = 64, .stop_strings = {"\n"}})
+//
+// The same options serve generate() (engine/generate.hpp) and a request to an engine (engine/request.hpp). Lengths are
+// in tokens, times in seconds. What is out of range is refused with Error::bad_argument naming the option, before
+// anything is computed. Which of several reasons to end comes first: engine/stop_rules.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,10 @@
-// Room for the scheduler's sequences in a pool of blocks, and what they share: samples of one prompt all of it, others
-// the prefixes that are kept, which make room when blocks run out. Internal to the engine.
+// Room for the scheduler's sequences in a pool of blocks, and what they share. Internal to the engine.
+//
+//   samples of one prompt   all of it but the last token, from the first of them that has computed it
+//   other requests          prefixes that are kept; these make room, the least recently used first, when blocks run out
+//
+// Counts are of blocks of 64 tokens. A block that several hold is copied before one of them writes into it. Where there
+// is no block left, take() gives false and the scheduler preempts somebody; other errors of the pool pass through.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,10 @@
 // What a request's handle and the engine's thread share. Internal to the engine.
+//
+//   engine's thread   locks, writes a token into `given` and `result`, wakes the handle; at the end sets `finished`
+//   handle            waits for `changed`, takes what is given; sets `cancelled` to end it, without the lock
+//
+// Handles and engine hold it together, so either may go first. From `finished` on nobody writes `result`, and it is
+// read without the lock.
 #pragma once
 
 #include <atomic>

@@ -2,6 +2,9 @@
 //
 //   identity   format, arithmetic, model, element types and shape of the cache: files of another one are refused
 //   checksum   XXH64 of all bytes before it
+//
+// Numbers are written as they lie in memory (little-endian), texts with their length in 64 bits before them. Writing
+// throws Error::io, reading Error::bad_file for what is cut or damaged.
 #pragma once
 
 #include <cstddef>

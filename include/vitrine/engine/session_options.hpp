@@ -1,4 +1,10 @@
 // What can be chosen for a session; all of it has defaults.
+//
+//   Session session(model, {.n_context = 8192, .kv_type = DType::int8, .cache = CacheKind::paged});
+//
+// Each option says whether it changes results or only time and memory: kv_type, window and sinks
+// change logits, all others not one bit. Lengths are in tokens. The constructor of Session throws
+// Error::bad_argument naming an option that is out of range or that does not go with another one.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,10 @@
 // What may be asked of speculative decoding, and what it tells afterwards. How it works: engine/speculation.hpp.
+//
+//   options.speculation = {.drafter = prompt_lookup(), .max_guesses = 4};
+//
+// With the rule same_token the tokens are those of plain decoding; only the time changes. probability_ratio is the rule
+// of Leviathan et al. 2023 (arXiv 2211.17192): the same distribution, other tokens. Counts are of tokens and passes,
+// times in seconds.
 #pragma once
 
 #include <cstdint>

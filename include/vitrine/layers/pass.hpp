@@ -1,5 +1,7 @@
 // What the layers of one forward pass share: which tokens of which sequences are in it, scratch memory, the observer.
 //
+//   rows of a pass    sequence A at positions 7, 8, 9 | sequence B at position 120 | ...      n_tokens of them
+//
 // All tokens of a pass are rows of the same matrices ([n_tokens, ...]), whatever sequence they belong to: weights are
 // read once for all of them. Only attention looks at sequences, one slice after the other.
 #pragma once

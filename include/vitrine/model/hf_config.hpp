@@ -1,5 +1,11 @@
-// config.json and its neighbours, as Hugging Face transformers writes them: values by key, with errors that name the
-// file, the key, what was expected and what was found. A key whose value is null counts as absent, as it does there.
+// config.json and its neighbours, as Hugging Face transformers writes them: values by key.
+//
+//   const HfConfig file = HfConfig::open("config.json");
+//   file.integer("hidden_size")   file.find_real("rope_theta")   file.find_section("rope_scaling")
+//
+// A key whose value is null counts as absent, as it does there. Of an absent key a find_ function and integers() give
+// nothing, the others throw; of a value of another type all do: Error::bad_file with the file, the key, what was
+// expected and what was found.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,10 @@
 // A file's bytes, mapped read-only; where the file system cannot map, read into memory instead.
+//
+//   const MappedFile file("model.gguf");    file.bytes()    file.name()
+//
+// Opening reads nothing of a mapped file: pages come when they are touched, and several processes share them. Views
+// into bytes() live as long as the object, wherever it is moved to. A file that somebody else cuts short meanwhile is
+// what check_size() is for.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,9 @@
 // What the steps of a chain have in common: how their parameters are checked, and how they are written.
+//
+//   check_range("temperature", value, 0.0, most_float)    written("dry", 0.8, 1.75)    gives "dry(0.8, 1.75)"
+//
+// Checks throw Error::bad_argument with the parameter's name, its bounds (both of them allowed) and the value; NaN is
+// outside of any bounds. What is written is for people, to see what a chain does.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
-// Kernel entries: the small ops between the matrix products.
+// Kernel entries: the small ops between the matrix products. The formulas and papers: elementwise_bodies.hpp.
 //
-// Sums run in sixteen lanes (index mod 16, the tail padded with +0) and then lanes i + 8, + 4, + 2, + 1.
+// Each call works on one row of F32 values, of any length and alignment; ops/elementwise.hpp shares rows out. Sums run
+// in sixteen lanes (index mod 16, the tail padded with +0) and then lanes i + 8, + 4, + 2, + 1, so that every table
+// gives the same bits. Nothing is checked or thrown here.
 #pragma once
 
 #include <cstdint>

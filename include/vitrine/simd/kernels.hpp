@@ -1,5 +1,7 @@
 // Every kernel body, compiled for the instruction set of this unit (see isa.hpp), and the table that names them.
 //
+//   avx2::kernel_table().linear, .elementwise, .attention, .sampling       function pointers (kernel_table.hpp)
+//
 // Included by src/kernels_<isa>.cpp, and in header-only mode by simd/dispatch. All bodies live in a namespace named
 // after the instruction set; what they share with other units is types, constants and always-inlined functions only.
 #pragma once

@@ -1,6 +1,9 @@
 // The table of a set that does some things better than a narrower one, VITRINE_ISA_BELOW: that set's, with what the
-// unit's extend() puts in. The rest would be the same instructions, compiled twice. For kernels_dots.hpp and
-// kernels_tiles.hpp, which define extend().
+// unit's extend() puts in. The rest would be the same instructions, compiled twice.
+//
+//   avx2 <- avxvnni        avx512 <- avx512vnni <- avx512amx
+//
+// For kernels_dots.hpp and kernels_tiles.hpp, which define extend().
 #pragma once
 
 #include "vitrine/simd/isa.hpp"

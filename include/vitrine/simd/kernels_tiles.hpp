@@ -1,5 +1,9 @@
 // Kernels of processors that multiply tiles of bytes (AMX): the matrix forms of the quantised types besides, with the
-// input that they read. Included by src/kernels_avx512amx.cpp only.
+// input that they read.
+//
+// A tile instruction multiplies 16 rows by 16 columns over 64 bytes of k, so these forms are for many tokens at once,
+// as in prefill; for one token or a few the forms of avx512vnni stay. Sums are exact 32-bit integers, hence the same.
+// Included by src/kernels_avx512amx.cpp only.
 #pragma once
 
 #include "vitrine/simd/kernel_table.hpp"

@@ -1,7 +1,8 @@
 // Sixteen lanes in two AVX2 registers: lanes 0 to 7 in `lo`, 8 to 15 in `hi`. See lanes.hpp.
 //
 // Sums across lanes first add `lo` and `hi`, which is the tree's step of +8; then +4, +2, +1 within a register. Masks
-// are registers of all-ones lanes, as blend and maskload want them.
+// are registers of all-ones lanes, as blend and maskload want them. Besides AVX2 it takes FMA and F16C, which
+// every CPU with AVX2 that the probe accepts has (cpu_probe.hpp).
 #pragma once
 
 #include <immintrin.h>

@@ -1,7 +1,8 @@
 // Sixteen lanes in one AVX-512 register. See lanes.hpp.
 //
 // Arithmetic goes through xsimd; what xsimd 8.1 lacks, or does otherwise, is written with intrinsics. Its fma() for
-// AVX-512 in particular is a multiplication and an addition, rounded twice.
+// AVX-512 in particular is a multiplication and an addition, rounded twice. Masks are mask registers, one bit per lane;
+// a part of a vector is read and written under such a mask, so nothing beyond its end is touched.
 #pragma once
 
 // g++ 12 warns of its own _mm512_undefined_ps() wherever an intrinsic that uses it is inlined.

@@ -1,4 +1,9 @@
-// Integer dots in portable code. See lanes_bytes.hpp.
+// Integer dots in portable code: the plain statement of what each operation of lanes_bytes.hpp means.
+//
+//   dot_next<bits>(sum, w, x)    sum[r] += w[4 r] x[0] + w[4 r + 1] x[1] + w[4 r + 2] x[2] + w[4 r + 3] x[3]
+//
+// w is 64 bytes, [16 rows][4], signed for bits = 8 and unsigned otherwise; x four signed bytes. Partial sums are 32-bit
+// from the start, so nothing has to be widened and the scratch form of weights is the weights.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,9 @@
 // Sixteen lanes as arrays, in portable code: the back end for any x86-64 CPU, and the plain statement of what each
 // operation means. See lanes.hpp.
+//
+//   fma(a, b, c)    out[i] = std::fma(a[i], b[i], c[i])        hsum(a)    a[i] += a[i + 8], then + 4, + 2, + 1
+//
+// Slow, and it may be: every other back end is held to its bits by the tests.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,9 @@
 // Linear layers with weights in blocks of 256: Q4_K, Q5_K, Q6_K. The arithmetic is in linear_kernels.hpp.
 //
-// A block is made of runs (8 of 32 k-values, or 16 of 16) with an integer scale each: dot = sum over runs of scale *
-// dot of the run, in 32-bit integers.
+//   dot = sum over runs of scale[run] * (dot of the run)                    in 32-bit integers
+//
+// A block is made of runs (8 of 32 k-values, or 16 of 16) with an integer scale each. What comes before the sum, how
+// a block's bytes become k-groups, is in linear_formats.hpp.
 #pragma once
 
 #include "vitrine/simd/linear_common.hpp"

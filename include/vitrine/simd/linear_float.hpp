@@ -1,5 +1,7 @@
 // Linear layers with float weights: acc = fma(w, x, acc), k ascending, one lane per row.
 //
+//   panel of 16 rows, k-major    w [n_cols][16] in F32, F16 or BF16;  x [n_tokens][n_cols] in F32
+//
 // The chain of one accumulator is as long as k, so several panels (one token) or several tokens (tiles) run side by
 // side to fill the multiply-add units. 16-bit weights are widened as they are read, which is exact.
 #pragma once

@@ -1,5 +1,8 @@
 // How each quantised weight type is read from its panel: where a block's parts lie, and its k-groups as bytes.
 //
+//   Format::at(panel, b)           pointers to the parts of block b: scales, minimums, quants, fifth bits
+//   Format::visit(block, visit)    each k-group of it as bytes, [16 rows][4]
+//
 // All forms of a linear layer use these: those for one token or a few feed the groups to their dots, those for many
 // store them as an unpacked panel. The layout is described in r16.hpp.
 #pragma once

@@ -1,4 +1,9 @@
-// The arithmetic probe of a table of kernels (see kernel_table.hpp), written over the lanes.
+// The arithmetic probe of a table of kernels, written over the lanes: a, b, c [16] in, eight results [8][16] out.
+//
+//   a * b + c rounded twice, fma, a / b, sqrt|a|, a * b, max, float(int(a)), sum of a
+//
+// Part of every table (kernel_table.hpp). simd/dispatch runs it before a table is used for the first time and compares
+// with its own results: a compiler that was told to contract or to reorder gives others, and is named in an Error.
 #pragma once
 
 #include "vitrine/simd/lanes.hpp"

@@ -1,4 +1,9 @@
 // Bodies of sampling_kernels.hpp, written over the lanes.
+//
+// Four passes over the logits: scan (largest, NaN, admissible ones), mass (sum of exp), moment (sum of d exp(d)) and
+// spread (sum and sum of squares). The first has no rounding at all: it compares, and counts in floats below 2^24. The
+// sums are in the library's order, 16 lanes by i mod 16 and then the tree, but go on in double every 64 terms: a
+// vocabulary has so many that float alone would lose the last digits of a probability.
 #pragma once
 
 #include "vitrine/core/rounding.hpp"

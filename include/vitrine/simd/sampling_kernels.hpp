@@ -1,4 +1,10 @@
 // Kernel entries: passes over the logits of a whole vocabulary, for the choice of a token.
+//
+//   p[i] = exp((x[i] - largest) / temperature) / mass        entropy = log(mass) - moment / mass
+//
+// x [n_vocab] in F32; -infinity is a token that was ruled out. Sums are in one order for every instruction set, so
+// what is drawn is the same from each. Serial; nothing is checked or thrown here. Used by sample/candidates.hpp, which
+// says when each of them is needed.
 #pragma once
 
 #include <cstdint>

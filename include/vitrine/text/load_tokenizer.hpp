@@ -1,5 +1,7 @@
 // Tokenizers from files: GGUF metadata, tokenizer.json (the tokenizers library), tokenizer.model (SentencePiece).
 //
+//   const Tokenizer tokenizer = load_tokenizer("model.gguf");
+//
 // Each reader only fills a TokenizerSpec. What a file asks for and this library does not do is refused by name: a
 // tokenizer that ignores a part of its description gives plausible ids that the model was never trained on.
 #pragma once

@@ -1,4 +1,9 @@
 // Tokens by what their text holds.
+//
+//   options.dry_breakers = tokens_containing(tokenizer, {"\n", ":"});
+//
+// For options of sampling that speak of strings where the sampler knows tokens only. It looks at the text of every
+// token of the vocabulary once, special ones included: call it when options are made, not per token.
 #pragma once
 
 #include <algorithm>

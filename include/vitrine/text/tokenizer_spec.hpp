@@ -1,5 +1,10 @@
 // A tokenizer, written down: what GGUF metadata, tokenizer.json and tokenizer.model are all turned into, and what a
-// Tokenizer is built from. Plain data; fill one by hand to make a tokenizer for a test or a lesson.
+// Tokenizer is built from.
+//
+//   added tokens are cut out -> normalizer -> pre_tokenizer -> merges by the rule -> prefix and suffix around
+//
+// Plain data; fill one by hand to make a tokenizer for a test or a lesson. Whether it makes sense (ids in range, every
+// merge of known tokens) is looked at by the constructor of Tokenizer, which throws Error::bad_file.
 #pragma once
 
 #include <cstdint>

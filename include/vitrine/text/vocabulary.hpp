@@ -1,4 +1,7 @@
 // Strings numbered 0, 1, 2 ...: the texts of a vocabulary, in one block of memory, with a flat hash table to find them.
+//
+//   bytes_  "<unk>theof..."     starts_  0 5 8 10 ...      text(i) = bytes_[starts_[i], starts_[i + 1])
+//
 // A vocabulary has up to some 260,000 tokens and is built at each start of a program, so neither a string object nor a
 // map node per token is spent on it.
 #pragma once

@@ -1,5 +1,10 @@
 // What reading a configuration shares between architectures: sizes, RoPE, windows, and the refusal of what is not
 // understood. For the files in this folder.
+//
+//   in_range(file, "llama.block_count", n, most_layers)    n, or Error::bad_file with the key, the value and the bounds
+//
+// A number that cannot be is Error::bad_file; a setting that can be but is not done here is Error::unsupported, by
+// refuse(): ignoring it would give plausible text from a model that was trained otherwise.
 #pragma once
 
 #include <algorithm>

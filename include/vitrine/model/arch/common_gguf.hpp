@@ -1,4 +1,11 @@
 // Reading a configuration from GGUF metadata. The keys are "<architecture>.<name>" (ggml's docs/gguf.md).
+//
+//   base_from_gguf(file)    a ModelConfig of sizes, the norm's epsilon, one RoPE and full attention in every layer;
+//                           what an architecture has besides, its own function adds, and names the keys for it
+//
+// Every key of the architecture must be known here or named so: an unknown one is Error::unsupported, for it might
+// change the results. A missing or impossible value is Error::bad_file. n_vocab is the number
+// of rows of the embedding, and a key that says otherwise is an error.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // Gemma 3, text only (Gemma Team 2025, arXiv 2503.19786): norms before and after each half of a block and on each head
-// of queries and keys, GELU, embeddings times sqrt(d_model), tied head. Most layers are local: they see a window of
-// keys and rotate with base 10,000; every sixth is global, with base 1,000,000 and, in the larger models, scaled RoPE.
+// of queries and keys, GELU, embeddings times sqrt(d_model), tied head.
+//
+//   local layers, most of them   see a window of keys and rotate with base 10,000
+//   global layers, every sixth   see all keys and rotate with base 1,000,000, in the larger models with scaled RoPE
 #pragma once
 
 #include "vitrine/model/arch/llama.hpp"

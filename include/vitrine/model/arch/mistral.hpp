@@ -1,5 +1,9 @@
-// Mistral 7B (Jiang et al. 2023, arXiv 2310.06825): a Llama in which every layer sees a sliding window of keys. Only
-// from safetensors: in GGUF these models are written as "llama", without the window.
+// Mistral 7B (Jiang et al. 2023, arXiv 2310.06825): a Llama in which every layer sees a sliding window of keys.
+//
+//   config.json    sliding_window: 4096 if the key is missing, no window if it is null, the same for all layers
+//
+// Only from safetensors: in GGUF these models are written as "llama", without the window. Layers with and without
+// a window in one file are refused.
 #pragma once
 
 #include "vitrine/model/arch/llama.hpp"

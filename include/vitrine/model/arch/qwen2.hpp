@@ -1,5 +1,8 @@
 // Qwen2 and Qwen2.5 (Yang et al. 2024, arXiv 2407.10671): a Llama with biases on queries, keys and values, and, if the
 // configuration asks for it, a sliding window in the upper layers.
+//
+//   config.json    layer_types, or else use_sliding_window, sliding_window and max_window_layers (the first with one)
+//   GGUF           no window: every layer sees all keys, and a file that states a window is refused
 #pragma once
 
 #include "vitrine/model/arch/llama.hpp"

@@ -1,5 +1,9 @@
 // Qwen3, the dense models (Yang et al. 2025, arXiv 2505.09388): a Llama that normalises each head of the queries and
-// keys before rotating them; the size of a head does not follow from d_model.
+// keys before rotating them.
+//
+//   q_norm, k_norm    [head_dim], one for all heads of a layer
+//
+// The size of a head does not follow from d_model: 128 where config.json is silent. Windows are those of Qwen2.
 #pragma once
 
 #include "vitrine/model/arch/qwen2.hpp"

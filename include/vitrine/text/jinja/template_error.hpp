@@ -1,4 +1,10 @@
 // What is wrong in a template or went wrong while it was rendered, and where: line and column, both from 1.
+//
+//   "chat template, line 3, column 14: ..."
+//
+// Thrown by jinja::Template, and through it by ChatTemplate. The kind says whose fault it is: bad_file (no template),
+// unsupported (nothing this interpreter knows), refused (the template's own raise_exception), limit_exceeded (more
+// work, memory or nesting than allowed). Columns count characters, not bytes.
 #pragma once
 
 #include <algorithm>
