@@ -51,7 +51,7 @@ class Temperature(Common, unittest.TestCase):
 
     def test_one_source_of_logits(self):
         self.refused("--logits", "1", "--prompt", "a", "--model", TINY, expected="--logits and --prompt: expected one")
-        for option, value in (("--model", TINY), ("--threads", "1"), ("--image-folder", "x")):
+        for option, value in (("--model", TINY), ("--threads", "1"), ("--image_folder", "x")):
             self.refused(option, value, expected=f"{option}: expected with --prompt")
 
     def test_real_logits(self):

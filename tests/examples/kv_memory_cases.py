@@ -22,7 +22,7 @@ class Kv_memory(Common, unittest.TestCase):
         self.refused("--shape", "1,1,1,1", "--window", "8.5", expected="--window: expected whole numbers from 0")
         self.refused("--shape", "1,1,1,1", "--model", TINY, expected="--shape and --model: expected one of them")
         self.refused("--window", "8", "--model", TINY, expected="--window: expected with --shape")
-        for option, value in (("--threads", "2"), ("--image-folder", "x")):
+        for option, value in (("--threads", "2"), ("--image_folder", "x")):
             said = run("--model", TINY, option, value).stderr
             self.assertEqual(said, f"kv_memory: {option} had no effect\n")
 
