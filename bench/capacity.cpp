@@ -189,7 +189,7 @@ static void show(const example::Arguments& args) {
   example::expect(n_blocks >= longest, vitrine::concat("--blocks: expected at least ", longest,
                                                        ", which the longest request needs, got ", n_blocks));
   Costs costs;
-  for (const char* name : {"model", "threads", "image-folder"})
+  for (const char* name : {"model", "threads", "image_folder"})
     args.only(name, !args.has("costs"), "without --costs, which says what would be measured");
   if (args.has("costs")) {
     const auto given = args.numbers("costs", 0, 1e9);

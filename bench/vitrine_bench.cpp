@@ -160,7 +160,7 @@ static void show(const example::Arguments& args) {
   const auto kv_type = example::kv_types("kv", args.get<std::string>("kv"));
   const auto buffer = std::size_t(args.get<int>("buffer", 0, 1 << 20)) << 20;
   for (const char* name :
-       {"pp", "tg", "greedy", "depth", "batch", "kv", "head_in_planes", "repetitions", "csv", "model", "image-folder"})
+       {"pp", "tg", "greedy", "depth", "batch", "kv", "head_in_planes", "repetitions", "csv", "model", "image_folder"})
     args.only(name, !args.get<bool>("machine_only"), "without --machine_only");
   args.only("head_in_planes", args.get<std::string>("greedy") != "0", "with --greedy");
   args.only("batch", args.get<std::string>("pp") != "0", "with --pp");

@@ -66,7 +66,9 @@ static void generate(const example::Arguments& args) {
   vitrine::Session session(model,
                            {.n_context = args.get<std::int64_t>("context", 0, 1 << 30), .n_threads = args.threads()});
   const auto prompt = prompt_tokens(model->tokenizer(), args);
-  example::check_room(session, prompt.size(), 1, "make more room with --context, or take a shorter text");
+  example::check_room(session, prompt.size(), 1,
+                      vitrine::concat("max_new_tokens is ", options.max_new_tokens,
+                                      "; make more room with --context, or take a shorter text"));
 
   options.stop = interrupted.get_token();  // asked within each layer, of a long prompt's prefill too
   // Ctrl-C ends the text, not the report. (Without callbacks a stop request is only an atomic store.)
@@ -115,11 +117,13 @@ static void generate(const example::Arguments& args) {
              fixed(timings.decode_tokens_per_second(), 1)});
   table.print();
   if (options.sampling.temperature > 0) std::cout << "seed " << result.seed << " draws the same tokens again\n";
-  if (result.tokens.size() < 2) return;  // nothing to compare
+  if (prompt.size() < 2 || result.tokens.size() < 2) return;  // nothing to compare
+  const double of_prompt = timings.prefill_seconds / double(prompt.size()), generated = timings.tpot_seconds();
   example::what_to_notice(vitrine::concat(
-      "A token of the prompt took ", fixed(1000 * timings.prefill_seconds / double(prompt.size()), 2),
-      " ms, a generated one ", fixed(1000 * timings.tpot_seconds(), 2),
-      " ms: prefill reads the weights once for all tokens of the prompt, decoding once for each token."));
+      "A token of the prompt took ", fixed(1000 * of_prompt, 2), " ms, a generated one ", fixed(1000 * generated, 2),
+      of_prompt < generated
+          ? " ms: prefill reads the weights once for all tokens of the prompt, decoding once for each token."
+          : " ms. That prefill reads the weights once for all tokens of the prompt saved no time in this run."));
 }
 
 int main(int argc, char** argv) {

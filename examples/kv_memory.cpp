@@ -3,8 +3,9 @@
 //   bytes = 2 x n_layer x n_kv_head x head_dim x bytes per value x length x batch
 //           |   K and V of every layer                             one column per token of every sequence
 //
-// Sharing K and V between query heads (GQA, MQA) divides the cache, a smaller type of value divides it again, and a
-// sliding window puts an end to its growth. The weights are there once, the cache once per sequence.
+// Sharing K and V between query heads (GQA, MQA) divides the cache, a smaller type of value divides it again.
+// Contiguous and paged caches keep all positions; a ring of a sliding window puts an end to the growth. The weights are
+// there once, the cache once per sequence.
 //
 //   kv_memory --model model.gguf --length 2048,32768 --batch 1,16
 //   kv_memory --shape 32,32,8,128 --parameters 7e9        (n_layer, n_head, n_kv_head, head_dim; no file needed)
@@ -12,18 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "common/kv_shape.hpp"
+#include "common/kv_bytes.hpp"
 #include "common/program.hpp"
 #include "common/table.hpp"
 
+using example::kv_bytes, example::ring_bytes;
 using example::KvShape, example::fixed, example::grouped, example::number, example::scaled, vitrine::concat;
 
-struct ValueType {
-  const char* name;
-  double bytes, group;  // group: values of a head that share a scale of two bytes; 0: none
-};
 static constexpr std::int64_t most_tokens = 1'000'000'000'000;
-static const ValueType types[] = {{"F32", 4, 0}, {"F16", 2, 0}, {"BF16", 2, 0}, {"INT8", 1, 1e9}, {"INT4", 0.5, 32}};
 
 static KvShape given_shape(const example::Arguments& args) {
   const auto n = args.whole_numbers("shape", 1, 1'000'000);
@@ -45,14 +42,6 @@ static KvShape wanted_shape(const example::Arguments& args) {
   return given_shape(args);
 }
 
-// The formula, for one sequence. What lies behind a window is seen by no later query and need not be kept.
-static double kv_bytes(const KvShape& shape, double value_bytes, double length, bool windowed = true) {
-  double heads_of_tokens = 0;  // summed over the layers
-  for (const auto& layer : shape.layers)
-    heads_of_tokens += layer.n_kv_head * (windowed && layer.window > 0 ? std::min(length, layer.window) : length);
-  return 2 * shape.head_dim * value_bytes * heads_of_tokens;
-}
-
 static void show(const example::Arguments& args) {
   const auto lengths = args.whole_numbers("length", 1, most_tokens);
   const auto batches = args.whole_numbers("batch", 1, 1'000'000'000);
@@ -72,20 +61,29 @@ static void show(const example::Arguments& args) {
 
   std::vector<example::Table> tables;
   for (const auto batch : batches) {
-    std::vector<std::string> head = {concat("KV cache, batch ", batch, ", tokens:"), "bytes"};
-    for (const auto length : lengths) head.push_back(grouped(double(length)));
-    auto& table = tables.emplace_back(head);
-    for (const auto& type : types) {
-      const double n_scales = type.group > 0 ? std::ceil(shape.head_dim / type.group) : 0;
-      const double value_bytes = type.bytes + 2 * n_scales / shape.head_dim;
-      std::vector<std::string> cells = {concat(type.name, n_scales > 0 ? " *" : ""), concat(value_bytes)};
-      for (const auto length : lengths) {
-        const double bytes = double(batch) * kv_bytes(shape, value_bytes, double(length));
-        cells.push_back(scaled(bytes, "B"));
-        out["kv"].push_back({{"type", type.name}, {"batch", batch}, {"length", length}, {"bytes", number(bytes)}});
+    const auto add_table = [&](const char* kind, const auto& bytes_of) {
+      std::vector<std::string> head = {concat(kind, ", batch ", batch, ", tokens:"), "bytes"};
+      for (const auto length : lengths) head.push_back(grouped(double(length)));
+      auto& table = tables.emplace_back(head);
+      for (const auto& type : example::kv_cache_types) {
+        const double value_bytes = type.per_value(shape.head_dim);
+        std::vector<std::string> cells = {concat(type.name, type.scaled() ? " *" : ""), concat(value_bytes)};
+        for (const auto length : lengths)
+          cells.push_back(scaled(double(batch) * bytes_of(shape, value_bytes, double(length)), "B"));
+        table.row(cells);
       }
-      table.row(cells);
-    }
+    };
+    add_table(n_windowed > 0 ? "all positions" : "KV cache", kv_bytes);
+    if (n_windowed > 0) add_table("ring", ring_bytes);
+    for (const auto& type : example::kv_cache_types)
+      for (const auto length : lengths) {
+        const double value_bytes = type.per_value(shape.head_dim), n = double(batch);
+        out["kv"].push_back({{"type", type.name},
+                             {"batch", batch},
+                             {"length", length},
+                             {"bytes", number(n * kv_bytes(shape, value_bytes, double(length)))},
+                             {"ring_bytes", number(n * ring_bytes(shape, value_bytes, double(length)))}});
+      }
   }
 
   auto& sharing = tables.emplace_back(
@@ -116,24 +114,26 @@ static void show(const example::Arguments& args) {
   std::cout << shape.name << "\n\n";
   example::print_wrapped(concat("2 (K, V) x ", shape.layers.size(), " layers x ", shape.n_kv_head, " kv heads x ",
                                 shape.head_dim, " values x 2 bytes (F16) = ", grouped(per_token), " bytes a token"));
-  if (n_windowed > 0) std::cout << n_windowed << " of the layers keep no more than their window\n";
+  std::string kept = " of the layers have a window: contiguous and paged caches keep all positions, a ring does not";
+  if (n_windowed > 0) example::print_wrapped(concat(n_windowed, kept));
   if (shape.windows_guessed) std::cout << "(the file does not say which layers have it: all are taken to)\n";
   for (const auto& table : tables) {
     std::cout << '\n';
     table.print();
   }
-  std::cout << "\n* with its scales; heads that are no multiple of 32 wide take a little more\n";
+  std::cout << "\n* with its scales; heads that are no multiple of 32 wide take a little more\n"
+               "Two types are of K/V: any pair takes their mean. A session reserves whole blocks\n"
+               "of 64 tokens, and a ring room for a chunk of 256 (vitrine::plan).\n";
 
   const bool has_weights = shape.weight_bytes > 0;  // otherwise those of --parameters stand for them
   const double all = has_weights ? shape.weight_bytes : 2 * parameters;
   const std::string whose = has_weights ? "the weights" : concat(grouped(parameters), " weights in FP16");
-  std::string notice = concat("A cache in F16 outgrows ", whose, " (", scaled(all, "B"), ") at ",
-                              grouped(all / per_token), " tokens, counted over all sequences of the batch",
-                              n_windowed > 0 ? " and with the windows left aside" : "", ". Sharing heads makes it ",
-                              fixed(shape.n_head / shape.n_kv_head, 1), " times smaller than MHA");
-  const double saved = kv_bytes(shape, 2, longest, false) / kv_bytes(shape, 2, longest);
-  if (n_windowed > 0)
-    notice += concat("; at ", grouped(longest), " tokens the windows save a factor of ", fixed(saved, 1));
+  std::string notice =
+      concat("A cache in F16 outgrows ", whose, " (", scaled(all, "B"), ") at ", grouped(all / per_token),
+             " tokens, counted over all sequences of the batch", n_windowed > 0 ? " and with all positions kept" : "",
+             ". Sharing heads makes it ", fixed(shape.n_head / shape.n_kv_head, 1), " times smaller than MHA");
+  const double saved = kv_bytes(shape, 2, longest) / ring_bytes(shape, 2, longest);
+  if (n_windowed > 0) notice += concat("; at ", grouped(longest), " tokens a ring saves a factor of ", fixed(saved, 1));
   example::what_to_notice(notice + ".");
 }
 

@@ -45,6 +45,34 @@ static example::json to_json(const SamplingStage& stage, std::size_t n) {
   return {{"n_kept", stage.n_after}, {"mass", 1 - stage.mass_removed}, {"candidates", list}};
 }
 
+// What the numbers shown bear out: equal logits have no order to keep, a share may look the same at both ends.
+static std::string notice(const Row& cold, const Row& hot, const std::vector<float>& logits) {
+  const std::string first = percent(cold.all.kept[0].probability), last = percent(hot.all.kept[0].probability);
+  const bool one_row = cold.temperature == hot.temperature, greedy = cold.temperature == 0 || hot.temperature == 0;
+  const bool equal = std::all_of(logits.begin(), logits.end(), [&](float logit) { return logit == logits[0]; });
+  std::string text;
+  if (logits.size() == 1) {
+    text = "A single candidate has all of the mass at any temperature";
+  } else if (equal && !greedy) {
+    text = vitrine::concat("Equal logits stay equally probable at any temperature above 0, each of ", logits.size(),
+                           " candidates has ", first);
+  } else if (one_row || first == last) {
+    text =
+        vitrine::concat(one_row ? "" : vitrine::concat("From T=", cold.temperature, " to "), one_row ? "At " : "",
+                        "T=", hot.temperature, " the most probable candidate ", one_row ? "has " : "stays at ", last);
+  } else {
+    text = vitrine::concat("From T=", cold.temperature, " to T=", hot.temperature,
+                           " the most probable candidate goes from ", first, " to ", last,
+                           equal ? "" : ", yet no candidate overtakes another");
+  }
+  const auto both = [&](std::int64_t a, std::int64_t b) {
+    return one_row ? vitrine::concat(a) : vitrine::concat(a, " and ", b);
+  };
+  return vitrine::concat(text, ". top-k keeps ", both(cold.top_k.n_after, hot.top_k.n_after), " candidates, top-p ",
+                         both(cold.top_p.n_after, hot.top_p.n_after),
+                         ": the first counts candidates, the second counts mass.");
+}
+
 static void show(const example::Arguments& args) {
   const auto input = example::read_logits(args);
   const int top_k = args.get<int>("top_k", 1, 1 << 30);
@@ -95,13 +123,7 @@ static void show(const example::Arguments& args) {
               << percent(1 - row.top_p.mass_removed) << '\n';
   }
 
-  const Row &cold = rows.front(), &hot = rows.back();
-  example::what_to_notice(
-      vitrine::concat("From T=", cold.temperature, " to T=", hot.temperature, " the most probable candidate goes from ",
-                      percent(cold.all.kept[0].probability), " to ", percent(hot.all.kept[0].probability),
-                      ", yet no candidate overtakes another. top-k keeps ", cold.top_k.n_after, " and ",
-                      hot.top_k.n_after, " candidates, top-p ", cold.top_p.n_after, " and ", hot.top_p.n_after,
-                      ": the first counts candidates, the second counts mass."));
+  example::what_to_notice(notice(rows.front(), rows.back(), input.logits));
 }
 
 int main(int argc, char** argv) {

@@ -113,7 +113,7 @@ inline KvShape shape_of_folder(const std::filesystem::path& folder) {
 // Of a GGUF file of any architecture, or of a folder with config.json.
 inline KvShape kv_shape(const std::filesystem::path& path) {
   if (const auto folder = vitrine::model_folder(path)) return shape_of_folder(*folder);
-  const auto file = vitrine::GgufFile::open(path);
+  const auto file = vitrine::GgufFile::open_header(path);  // the weights may be missing, or still on their way
   KvShape shape = shape_of_header(file);
   if (shape.windows_guessed) {  // what the file leaves out, an architecture that the library knows may tell
     try {

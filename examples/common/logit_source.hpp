@@ -24,7 +24,7 @@ inline void add_logit_options(cxxopts::OptionAdder& add, const std::string& logi
 inline LogitSource read_logits(const Arguments& args) {
   const bool of_model = args.has("prompt");
   expect(!(of_model && args.has("logits")), "--logits and --prompt: expected one of them, got both");
-  for (const char* name : {"model", "threads", "image-folder"}) args.only(name, of_model, "with --prompt");
+  for (const char* name : {"model", "threads", "image_folder"}) args.only(name, of_model, "with --prompt");
   LogitSource source;
   if (!of_model) {
     for (const double value : args.numbers("logits", -1e30, 1e30)) source.logits.push_back(float(value));

@@ -17,7 +17,7 @@ std::shared_ptr<const vitrine::Model> load_model(const Arguments& args, vitrine:
   return model;
 }
 
-void check_room(const vitrine::Session& session, std::size_t n_prompt, int n_answer, const char* way_out) {
+void check_room(const vitrine::Session& session, std::size_t n_prompt, int n_answer, const std::string& way_out) {
   const auto needed = std::int64_t(n_prompt) + n_answer;
   vitrine::check(needed <= session.context(), vitrine::ErrorKind::context_full, "the prompt of ",
                  vitrine::counted(std::int64_t(n_prompt), "token"), " needs a context of ", needed, " or more, it has ",

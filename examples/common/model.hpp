@@ -17,7 +17,7 @@ using vitrine::Token;
 std::shared_ptr<const vitrine::Model> load_model(const Arguments& args, vitrine::LoadOptions options = {});
 
 // A text that does not fit is refused, with what can be done about it.
-void check_room(const vitrine::Session& session, std::size_t n_prompt, int n_answer, const char* way_out);
+void check_room(const vitrine::Session& session, std::size_t n_prompt, int n_answer, const std::string& way_out);
 
 // A token's bytes on one line, in quotes.
 std::string token_text(const vitrine::Model& model, Token token);

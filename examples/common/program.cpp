@@ -209,7 +209,7 @@ int run(int argc, char** argv, const Program& program) {
     options.add_options()("model",
                           "GGUF file, or folder with config.json and safetensors; by name in the model folders",
                           cxxopts::value<std::string>()->default_value(""), "PATH")(
-        "image-folder", "keep the packed weights in this folder and map them at the next start",
+        "image_folder", "keep the packed weights in this folder and map them at the next start",
         cxxopts::value<std::string>()->default_value(""),
         "PATH")("threads", "threads; 0: all that this process may use", cxxopts::value<int>()->default_value("0"), "N")(
         "json", "write JSON instead of text", cxxopts::value<bool>()->default_value("false"))("h,help",

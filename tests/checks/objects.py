@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The gate over the library's object files: no instruction may reach a processor that lacks it.
 
-    objects.py --list FILE_NAMING_THEM        objects.py --self-test COMPILER FOLDER
+    objects.py --list FILE_NAMING_THEM        objects.py --self_test COMPILER FOLDER
     objects.py --unoptimised COMPILER FOLDER SOURCE FLAG...
 
 In a unit compiled for one instruction set (kernels_<isa>.cpp) every weak symbol must lie in a namespace of that
@@ -170,7 +170,7 @@ def unoptimised(compiler, folder, source, *flags):
 
 
 def main():
-    if sys.argv[1] == "--self-test":
+    if sys.argv[1] == "--self_test":
         found = self_test(sys.argv[2], Path(sys.argv[3]))
     elif sys.argv[1] == "--unoptimised":
         found = unoptimised(*sys.argv[2:])

@@ -49,9 +49,20 @@ class Temperature(Common, unittest.TestCase):
         self.assertEqual([row[1] for row in table], ["1", "0", "2"])
         self.assertEqual([row[3:] for row in table], [["1.0000", "0.6652"], ["0", "0.2447"], ["0", "0.0900"]])
 
+    def test_conclusion_follows_the_numbers(self):
+        for logits, temperatures, said in (
+                ("5,5,5", "0.5,2", "stay equally probable at any temperature above 0, each of 3 candidates has 33 %."),
+                ("1", "0.5,2", "A single candidate has all of the mass at any temperature."),
+                ("20,0", "0.5,1", "From T=0.5 to T=1 the most probable candidate stays at 100 %."),
+                ("5,5", "0,1", "From T=0 to T=1 the most probable candidate goes from 100 % to 50 %."),
+                ("1,0", "1", "At T=1 the most probable candidate has 73 %. top-k keeps 2 candidates, top-p 2:"),
+                ("1,0", "1,2", "goes from 73 % to 62 %, yet no candidate overtakes another.")):
+            text = " ".join(run("--logits", logits, "--temperatures", temperatures).stdout.split())
+            self.assertIn(said, text)
+
     def test_one_source_of_logits(self):
         self.refused("--logits", "1", "--prompt", "a", "--model", TINY, expected="--logits and --prompt: expected one")
-        for option, value in (("--model", TINY), ("--threads", "1"), ("--image-folder", "x")):
+        for option, value in (("--model", TINY), ("--threads", "1"), ("--image_folder", "x")):
             self.refused(option, value, expected=f"{option}: expected with --prompt")
 
     def test_real_logits(self):
@@ -208,8 +219,20 @@ class Generate(Common, unittest.TestCase):
         result = run("--model", TINY, "--prompt", "one two three four", "--context", "2", code=1)
         self.assertEqual(len(result.stderr.splitlines()), 1)
         self.assertIn("make more room with --context", result.stderr)
+        self.assertRegex(result.stderr, r"prompt of \d+ tokens needs .* it has 2; max_new_tokens is 256;")
         self.assertIn("the prompt of 1 token needs a context of 2 or more, it has 1;",
                       run("--model", TINY, "--prompt", "o", "--context", "1", code=1).stderr)
+
+    def test_conclusion_follows_the_numbers(self):
+        self.assertNotIn(self.closing, run("--model", TINY, "--prompt", "o", "--ignore_eos").stdout)
+        for words in (1, 1, 1, 40):  # the short ones often save nothing
+            text = run("--model", TINY, "--prompt", "one two" * words, "--max_new_tokens", "8", "--ignore_eos").stdout
+            text = " ".join(text.split())
+            times = re.search(r"took ([\d.]+) ms, a generated one ([\d.]+) ms", text)
+            of_prompt, generated = float(times[1]), float(times[2])
+            if of_prompt != generated:
+                self.assertEqual("saved no time in this run" in text, of_prompt > generated, text)
+                self.assertEqual("decoding once for each token" in text, of_prompt < generated, text)
 
     def test_numbers_out_of_range(self):
         for value in ("nan", "inf", "x"):

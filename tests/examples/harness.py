@@ -78,6 +78,7 @@ class Common:
         text = run("--help").stdout
         for option in ("--model", "--threads", "--json", "--help"):
             self.assertIn(option, text)
+        self.assertNotRegex(text, r"--\w+-\w")  # named as in Hugging Face's generate(): with underscores
         for line in text.splitlines():
             self.assertLessEqual(width(line), 80, line)
 

@@ -22,7 +22,7 @@ class Kv_memory(Common, unittest.TestCase):
         self.refused("--shape", "1,1,1,1", "--window", "8.5", expected="--window: expected whole numbers from 0")
         self.refused("--shape", "1,1,1,1", "--model", TINY, expected="--shape and --model: expected one of them")
         self.refused("--window", "8", "--model", TINY, expected="--window: expected with --shape")
-        for option, value in (("--threads", "2"), ("--image-folder", "x")):
+        for option, value in (("--threads", "2"), ("--image_folder", "x")):
             said = run("--model", TINY, option, value).stderr
             self.assertEqual(said, f"kv_memory: {option} had no effect\n")
 
@@ -62,7 +62,7 @@ class Kv_memory(Common, unittest.TestCase):
         self.assertEqual(result["f16_bytes_per_token"], 524288)
         by_type = {row["type"]: row["bytes"] for row in result["kv"] if row["batch"] == 1}
         self.assertEqual(by_type, {"F32": 2**32, "F16": 2**31, "BF16": 2**31, "INT8": 2**30 + 2**24,
-                                   "INT4": 2**29 + 2**26})
+                                   "INT8/INT4": (2**30 + 2**24 + 2**29 + 2**26) / 2, "INT4": 2**29 + 2**26})
         text = run("--shape", "32,32,8,128", "--parameters", "7e9").stdout
         self.assertRegex(text, r"7,000,000,000 +28.0 GB +14.0 GB +7.00 GB +3.50 GB")
         for name in ("MHA", "GQA", "MQA"):
@@ -77,10 +77,37 @@ class Kv_memory(Common, unittest.TestCase):
 
     def test_windows_end_the_growth(self):
         model = DATA / "tiny" / "gemma3" / "model-f32.gguf"  # 7 layers, one of them global; window 8
-        result = json.loads(run("--model", model, "--length", "4,100", "--batch", "1", "--json").stdout)
-        f16 = [row["bytes"] for row in result["kv"] if row["type"] == "F16"]
+        result = json.loads(run("--model", model, "--length", "4,1000,8192", "--batch", "1", "--json").stdout)
         per_layer = result["f16_bytes_per_token"] / 7
-        self.assertEqual(f16, [4 * 7 * per_layer, (100 + 6 * 8) * per_layer])
+        self.assertEqual(self.f16(result), [4 * 7 * per_layer, 1000 * 7 * per_layer, 8192 * 7 * per_layer])
+        # As RingCache has it: blocks that the window and a chunk of 256 can touch, of 64 tokens each.
+        kept = 64 * (math.ceil((8 - 1 + 256) / 64) + 1)
+        self.assertEqual(self.f16(result, "ring_bytes"),
+                         [4 * 7 * per_layer, (1000 + 6 * kept) * per_layer, (8192 + 6 * kept) * per_layer])
+        text = " ".join(run("--model", model, "--length", "8192").stdout.split())
+        self.assertIn("6 of the layers have a window: contiguous and paged caches keep all positions, a ring does not",
+                      text)
+        for kind in ("all positions", "ring"):
+            self.assertIn(f"{kind}, batch 16, tokens:", text)
+        plain = run("--model", TINY).stdout
+        self.assertNotIn("window", plain)
+        self.assertNotIn("ring, batch", plain)
+
+    def f16(self, result, figure="bytes"):
+        return [row[figure] for row in result["kv"] if row["type"] == "F16"]
+
+    def test_a_header_is_enough(self):
+        """What follows the tensor infos need not be there; what is cut before is refused."""
+        data = TINY.read_bytes()
+        whole = json.loads(run("--model", TINY, "--json").stdout)
+        n_header = len(data) - whole["weight_bytes"] - 4096  # less than the infos take besides the vocabulary
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, TINY.name)
+            for n in (len(data) - 1, len(data) - whole["weight_bytes"]):
+                path.write_bytes(data[:n])
+                self.assertEqual(json.loads(run("--model", path, "--json").stdout), whole)
+            path.write_bytes(data[:n_header])
+            self.assertIn("truncated", run("--model", path, "--json", code=1).stderr)
 
     def header(self, folder, **values):
         """A GGUF file of metadata alone, of an architecture that nobody has: integers, lists of them, truth values."""
@@ -106,7 +133,7 @@ class Kv_memory(Common, unittest.TestCase):
             self.assertEqual("does not say which layers" in text,
                              "attention__sliding_window" in values and
                              "attention__sliding_window_pattern" not in values)
-            return [row["bytes"] for row in json.loads(run(*arguments, "--json").stdout)["kv"] if row["type"] == "F16"]
+            return self.f16(json.loads(run(*arguments, "--json").stdout), "ring_bytes")
 
     def test_any_architecture(self):
         plain = {"block_count": 4, "embedding_length": 96, "attention__head_count": 6}
@@ -117,11 +144,12 @@ class Kv_memory(Common, unittest.TestCase):
         self.assertEqual(self.f16_bytes(10, **uneven, attention__key_length=24, attention__value_length=8),
                          [9 * (24 + 8) * 2 * 10])
         window = {**uneven, "attention__sliding_window": 8}
-        one = 2 * 16 * 2
-        self.assertEqual(self.f16_bytes(4, 100, **window), [one * 9 * 4, one * 9 * 8])
-        self.assertEqual(self.f16_bytes(100, **window, attention__sliding_window_pattern=[True, True, True, False]),
-                         [one * (3 * 8 + 6 * 100)])
-        self.assertEqual(self.f16_bytes(100, **window, attention__sliding_window_pattern=3), [one * (8 * 8 + 100)])
+        one, kept = 2 * 16 * 2, 6 * 64  # a ring's blocks: those of the window and a chunk
+        self.assertEqual(self.f16_bytes(4, 1000, **window), [one * 9 * 4, one * 9 * kept])
+        self.assertEqual(self.f16_bytes(1000, **window, attention__sliding_window_pattern=[True, True, True, False]),
+                         [one * (3 * kept + 6 * 1000)])
+        self.assertEqual(self.f16_bytes(1000, **window, attention__sliding_window_pattern=3),
+                         [one * (8 * kept + 1000)])
 
     def test_headers_that_say_too_little(self):
         good = {"block_count": 2, "embedding_length": 96, "attention__head_count": 6}

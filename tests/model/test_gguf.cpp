@@ -6,6 +6,7 @@
 #include "gguf_writer.hpp"
 #include "support/counted_allocations.hpp"
 #include "vitrine/core/error.hpp"
+#include "vitrine/model/loader.hpp"
 
 using namespace testing;
 using vitrine::Error;
@@ -89,6 +90,20 @@ TEST_CASE("Every prefix of a GGUF file is refused as truncated") {
     CHECK_THAT(refusal_of(whole.substr(0, n)), Catch::Contains("truncated"));
   }
   CHECK_THAT(refusal_of(from_hex("47475546")), Catch::Contains("truncated at offset 4 while reading version"));
+}
+
+TEST_CASE("A header is enough for what it says, and for nothing else") {
+  const auto bytes = example().file(3);
+  const TemporaryFolder folder;
+  const auto path = folder.path / "cut.gguf";
+  write_file(path, bytes.substr(0, bytes.size() - 1));
+  CHECK_THROWS_WITH(GgufFile::open(path), Catch::Contains("truncated?"));
+  const auto file = GgufFile::open_header(path);
+  CHECK(file.integer("test.count") == 7);
+  CHECK(file.tensors().size() == 2);
+  CHECK_THROWS_WITH(file.bytes(file.tensors()[0]), Catch::Contains("header only"));
+  const auto whole = tiny / "llama_gqa" / "model-f32.gguf";
+  CHECK_THROWS_WITH(vitrine::load_gguf(GgufFile::open_header(whole), {}), Catch::Contains("header only"));
 }
 
 TEST_CASE("Hostile GGUF files are refused by name, quickly and without much memory") {

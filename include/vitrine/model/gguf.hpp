@@ -62,9 +62,13 @@ class GgufFile {
   // Throws Error::bad_file (naming offset and field) for a file that is cut or contradicts itself, Error::unsupported
   // for version 1, big-endian files and unknown tensor types, Error::io if it cannot be read.
   static GgufFile open(const std::filesystem::path& path, bool try_map = true);
+  // For what the header says, of a file whose tensors may be missing or cut: all is checked but that they lie in the
+  // file, and bytes() throws Error::bad_argument. Nothing can be loaded from it.
+  static GgufFile open_header(const std::filesystem::path& path);
   // Parses bytes that are already in memory; never a split model.
   static GgufFile parse(AlignedBytes bytes, std::string name);
 
+  bool header_only() const { return header_only_; }
   const std::string& name() const { return part(0).name(); }
   std::uint32_t version() const { return version_; }
   std::uint32_t alignment() const { return alignment_; }
@@ -105,6 +109,7 @@ class GgufFile {
   const GgufValue& need(std::string_view key, GgufType expected) const;
 
   std::vector<MappedFile> parts_;
+  bool header_only_ = false;
   std::uint32_t version_ = 0, alignment_ = 32;
   std::vector<GgufValue> metadata_;  // of the first part
   std::vector<GgufTensor> tensors_;

@@ -121,7 +121,8 @@ VITRINE_INLINE void GgufFile::parse_part(MappedFile file) {
       reader.fail(at, "duplicate tensor name ", printable(tensor.name));
     tensors_.push_back(tensor);
   }
-  place_tensors(reader, alignment, parts_.back().bytes().size(), std::span(tensors_).subspan(first_tensor));
+  const auto size = header_only_ ? std::uint64_t(INT64_MAX) : parts_.back().bytes().size();
+  place_tensors(reader, alignment, size, std::span(tensors_).subspan(first_tensor));
 }
 
 VITRINE_INLINE void GgufFile::add_split_parts(const std::filesystem::path& path, bool try_map) {
@@ -148,6 +149,14 @@ VITRINE_INLINE GgufFile GgufFile::open(const std::filesystem::path& path, bool t
   GgufFile file;
   file.parse_part(MappedFile(path, try_map));
   file.add_split_parts(path, try_map);
+  return file;
+}
+
+VITRINE_INLINE GgufFile GgufFile::open_header(const std::filesystem::path& path) {
+  GgufFile file;
+  file.header_only_ = true;
+  file.parse_part(MappedFile(path));
+  file.add_split_parts(path, true);
   return file;
 }
 
@@ -255,6 +264,8 @@ VITRINE_INLINE const GgufTensor* GgufFile::find_tensor(std::string_view tensor_n
 }
 
 VITRINE_INLINE std::span<const std::byte> GgufFile::bytes(const GgufTensor& tensor) const {
+  check(!header_only_, ErrorKind::bad_argument, name(), ": tensor ", printable(tensor.name),
+        ": the file was opened for its header only");
   return part(tensor.part).bytes().subspan(std::size_t(tensor.offset), std::size_t(tensor.n_bytes));
 }
 

@@ -34,6 +34,7 @@ struct SourceTensor {
 };
 
 VITRINE_INLINE std::vector<SourceTensor> list_tensors(const GgufFile& file) {
+  check(!file.header_only(), ErrorKind::bad_argument, file.name(), ": the file was opened for its header only");
   std::vector<SourceTensor> out;
   for (const auto& tensor : file.tensors()) {
     std::vector<std::int64_t> shape(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims);
