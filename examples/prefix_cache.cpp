@@ -28,7 +28,7 @@ void show(const example::Arguments& args) {
   const auto n_common = args.get<std::int64_t>("common_tokens", 1, 1 << 20),
              n_own = args.get<std::int64_t>("own_tokens", 1, 1 << 20),
              n_requests = args.get<std::int64_t>("requests", 2, 1000);
-  const auto folder = args.get<std::string>("folder");
+  const auto folder = args.folder("folder");
   const auto model = example::load_model(args);
   vitrine::PrefixOptions kept;
   kept.folder = folder;

@@ -112,6 +112,12 @@ std::filesystem::path Arguments::model() const {
   return find_model(wanted);
 }
 
+std::string Arguments::folder(const std::string& name) const {
+  const auto path = get<std::string>(name);
+  expect(!has(name) || !path.empty(), "--" + name + ": expected a folder, got an empty name");
+  return path;
+}
+
 void Arguments::only(const std::string& name, bool has_effect, const std::string& expected) const {
   expect(!has(name) || has_effect, "--" + name + ": expected " + expected + ", got it where it has no effect");
 }

@@ -84,7 +84,8 @@ class Arguments {
   std::int64_t whole_number(const std::string& name, std::int64_t least, std::int64_t most) const;
 
   std::filesystem::path model() const;
-  std::string image_folder() const { return get<std::string>("image_folder"); }
+  std::string folder(const std::string& name) const;  // "" unless given
+  std::string image_folder() const { return folder("image_folder"); }
   int threads() const { return get<int>("threads", 0, 1024); }  // 0: all that this process may use
   bool json() const { return get<bool>("json"); }
 

@@ -35,7 +35,7 @@ class Paged(Common, unittest.TestCase):
 
 class Prefix_cache(Common, unittest.TestCase):
     arguments = ("--model", TINY, "--common_tokens", "200", "--own_tokens", "5", "--requests", "3")
-    wrong = [["--common_tokens", "0"], ["--own_tokens", "0"], ["--requests", "1"]]
+    wrong = [["--common_tokens", "0"], ["--own_tokens", "0"], ["--requests", "1"], ["--folder", ""]]
 
     def test_hits(self):
         result = json.loads(run(*self.arguments, "--json").stdout)
