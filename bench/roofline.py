@@ -73,17 +73,20 @@ def draw(results):
     models = list(dict.fromkeys(model for model, *_ in points))
     for i, model in enumerate(models):
         text(LEFT + 14, TOP + 16 + 16 * i, model, f'fill="{COLOURS[i % len(COLOURS)]}"')
-    taken = []  # places of labels, so that none is printed over another
+    # What no label may be printed over: points and other labels, as (left, baseline, width).
+    taken = [(x_at(intensity) - 5, y_at(rate) + 4, 10) for _, _, intensity, rate in points]
     for model, test, intensity, rate in points:
         colour = COLOURS[models.index(model) % len(COLOURS)]
         x, y = x_at(intensity), y_at(rate)
         out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>')
         width = 7 * len(test)
-        places = [(x + 8, y + 4), (x - 8 - width, y + 4), (x + 8, y + 18), (x - 8 - width, y + 18)]
+        places = [(x + 8 if right else x - 8 - width, y + 4 + 14 * row) for row in (0, 1, -1, 2, -2, 3, -3)
+                  for right in (True, False)]
         free = [place for place in places
-                if all(abs(place[1] - other_y) > 12 or abs(place[0] - other_x) > 60 for other_x, other_y in taken)]
+                if all(abs(place[1] - other_y) > 12 or place[0] > other_x + other_width or other_x > place[0] + width
+                       for other_x, other_y, other_width in taken)]
         label_x, label_y = (free or places)[0]
-        taken.append((label_x, label_y))
+        taken.append((label_x, label_y, width))
         text(label_x, label_y, test, f'fill="{colour}"')
     return "\n".join(out + ["</svg>"])
 
