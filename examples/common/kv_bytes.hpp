@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 
 #include "common/kv_shape.hpp"
 #include "vitrine/cache/ring.hpp"

@@ -117,37 +117,17 @@ TEST_CASE("Hostile GGUF files are refused by name, quickly and without much memo
   doubled.u32("test.count", 8);
   auto twice = example();
   twice.tensor("a", {4});
-  const auto two_of_16_bytes = [&](std::uint64_t offset_of_second) {
-    return Bytes()
-               .raw("GGUF")
-               .number(3u)
-               .number(std::uint64_t{2})
-               .number(std::uint64_t{0})
-               .text("t")
-               .number(1u)
-               .number(std::uint64_t{4})
-               .number(0u)
-               .number(std::uint64_t{0})
-               .text("u")
-               .number(1u)
-               .number(std::uint64_t{4})
-               .number(0u)
-               .number(offset_of_second)
-               .data +
-           zeros;
+  const auto head = [](std::uint64_t n_tensors) {
+    return Bytes().raw("GGUF").number(3u).number(n_tensors).number(std::uint64_t{0}).data;
+  };
+  const auto tensor = [](const char* name, std::uint64_t dim, std::uint32_t type, std::uint64_t offset) {
+    return Bytes().text(name).number(1u).number(dim).number(type).number(offset).data;
   };
   const auto one_tensor = [&](std::uint64_t dim, std::uint32_t type, std::uint64_t offset) {
-    return Bytes()
-        .raw("GGUF")
-        .number(3u)
-        .number(std::uint64_t{1})
-        .number(std::uint64_t{0})
-        .text("t")
-        .number(1u)
-        .number(dim)
-        .number(type)
-        .number(offset)
-        .data;
+    return head(1) + tensor("t", dim, type, offset);
+  };
+  const auto two_of_16_bytes = [&](std::uint64_t offset_of_second) {
+    return head(2) + tensor("t", 4, 0, 0) + tensor("u", 4, 0, offset_of_second) + zeros;
   };
   std::string nested = Bytes().number(9u).data;
   for (int i = 0; i < 100; ++i) nested += Bytes().number(9u).number(std::uint64_t{1}).data;
