@@ -271,6 +271,8 @@ VITRINE_INLINE void PackedMatrix::pack_panels(std::int64_t first, std::int64_t l
       std::memset(panel, 0, panel_stride());
       if (low) std::memset(low, 0, low_stride());
     }
+    // Sixteen short rows in turn are no stream that a processor foresees; the next panel's follow in the file.
+    const bool is_followed = (p + 2) * panel_rows <= n_rows_ && !row_order;
     const std::uint8_t* rows[panel_rows];
     for (int r = 0; r < rows_here; ++r) {
       const std::int64_t index = row_order ? row_order[p * panel_rows + r] : p * panel_rows + r;
@@ -281,6 +283,7 @@ VITRINE_INLINE void PackedMatrix::pack_panels(std::int64_t first, std::int64_t l
     for (std::int64_t b = 0; b < n_blocks(); ++b)
       for (int r = 0; r < rows_here; ++r) {
         const std::uint8_t* block = rows[r] + std::size_t(b) * block_bytes;
+        if (is_followed) __builtin_prefetch(block + panel_rows * row_bytes());
         if (is_float_type(type_))
           std::memcpy(panel + (std::size_t(b) * panel_rows + std::size_t(r)) * block_bytes, block, block_bytes);
         else if (low)
