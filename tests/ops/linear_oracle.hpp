@@ -102,20 +102,30 @@ inline IntegerBlock integer_block(DType type, const std::byte* bytes) {
 }
 
 struct QuantisedX {
-  std::vector<int> q;        // [n]
-  std::vector<float> scale;  // [n / block_len]
+  std::vector<int> q;                // [n]
+  std::vector<float> scale;          // [n / block_len]
+  std::vector<std::int64_t> peaks;  // where the largest of every 256 are, which count as 0 in q
 };
 
-inline QuantisedX quantise(const float* x, std::int64_t n, std::int64_t block_len) {
+inline QuantisedX quantise(const float* original, std::int64_t n, std::int64_t block_len) {
   QuantisedX out;
+  std::vector<float> x(original, original + n);
+  const std::int64_t n_runs = n < 256 ? 1 : n / 256;
+  for (std::int64_t run = 0; run < n_runs; ++run) {
+    std::int64_t peak = 256 * run;
+    for (std::int64_t k = peak; k < (run + 1 < n_runs ? 256 * (run + 1) : n); ++k)
+      if (std::fabs(x[std::size_t(k)]) > std::fabs(x[std::size_t(peak)])) peak = k;
+    out.peaks.push_back(peak);
+  }
+  for (const std::int64_t peak : out.peaks) x[std::size_t(peak)] = 0;
   for (std::int64_t b = 0; b < n / block_len; ++b) {
     float amax = 0;
-    for (std::int64_t i = 0; i < block_len; ++i) amax = std::fmax(amax, std::fabs(x[b * block_len + i]));
+    for (std::int64_t i = 0; i < block_len; ++i) amax = std::fmax(amax, std::fabs(x[std::size_t(b * block_len + i)]));
     const float inverse = 127.0f / amax;
     const bool vanishes = std::isinf(inverse);
     out.scale.push_back(vanishes ? 0.0f : amax / 127.0f);
     for (std::int64_t i = 0; i < block_len; ++i)
-      out.q.push_back(vanishes ? 0 : int(std::nearbyint(x[b * block_len + i] * inverse)));
+      out.q.push_back(vanishes ? 0 : int(std::nearbyint(x[std::size_t(b * block_len + i)] * inverse)));
   }
   return out;
 }
@@ -123,9 +133,9 @@ inline QuantisedX quantise(const float* x, std::int64_t n, std::int64_t block_le
 // One row times one token.
 inline float dot(DType type, const std::byte* row, std::int64_t n_cols, const float* x, const QuantisedX& quantised) {
   float acc = 0;
+  std::vector<float> w(static_cast<std::size_t>(n_cols));
+  decode_block_row(type, row, n_cols, w.data());
   if (is_float_type(type)) {
-    std::vector<float> w(static_cast<std::size_t>(n_cols));
-    decode_block_row(type, row, n_cols, w.data());
     for (std::int64_t k = 0; k < n_cols; ++k) acc = std::fma(w[std::size_t(k)], x[k], acc);
     return acc;
   }
@@ -142,6 +152,7 @@ inline float dot(DType type, const std::byte* row, std::int64_t n_cols, const fl
     acc = std::fma(float(sum), block.d * xd, acc);
     if (block.has_min) acc = std::fma(block.m, xd * float(sum_x), acc);
   }
+  for (const std::int64_t k : quantised.peaks) acc = std::fma(w[std::size_t(k)], x[k], acc);
   return acc;
 }
 

@@ -163,20 +163,24 @@ TEST_CASE("bounds hold for every row, are those of every instruction set, and sa
     const Head head(16 * 30 - 5, 640, 4, 9, extreme);
     const auto w = head.packed(PackedLayout::planes);
     std::vector<XBlock32> x(20), input(20);
-    kernels().linear.quantise_32(head.x.data(), x.data(), 0, 20);
-    REQUIRE(bound_input(x.data(), 20, input.data()));
+    std::vector<XPeak> peaks(2);
+    kernels().linear.quantise_32({head.x.data(), 640, peaks.data()}, x.data(), 0, 2);
+    auto job = linear_job(w);
+    job.x_32 = x.data();
+    job.peaks = peaks.data();
+    REQUIRE(bound_input(job, input.data()));
+    job.x_32 = input.data();
     const auto full = product(w, head.x, available_isas().front(), 1);
     std::vector<float> first;
     for (const Isa isa : available_isas()) {
       std::vector<float> bounds(std::size_t(w.n_panels()));
-      auto job = linear_job(w);
-      job.x_32 = input.data();
       job.y = bounds.data();
       kernels(isa).linear.upper_bounds(job, 0, w.n_panels());
       if (first.empty()) first = bounds;
       CHECK(same_bits(first, bounds));
     }
-    double spread = 0;  // at most 7 |q_x| d xd and the slack
+    double spread = 0;  // at most 7 |q_x| d xd and the slack; of peaks 9 |x| d
+    for (const auto& peak : peaks) spread += 9 * std::fabs(peak.x) * (extreme ? 0.5 : 0.0082);
     for (const auto& block : x)
       for (const auto q : block.q) spread += 7.1 * std::abs(q) * block.scale * (extreme ? 0.5 : 0.0082);
     for (std::int64_t p = 0; p < w.n_panels(); ++p) {

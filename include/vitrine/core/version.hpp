@@ -13,7 +13,7 @@ VITRINE_NAMESPACE_BEGIN
 
 // The version of the arithmetic: the same model, cache type and input give the same bits wherever it is the same. It is
 // written into saved sessions and keys of prefixes.
-inline constexpr std::uint32_t arithmetic_version = 1;
+inline constexpr std::uint32_t arithmetic_version = 2;
 
 // "major.minor.patch" of the compiled library.
 const char* version();

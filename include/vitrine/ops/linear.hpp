@@ -4,13 +4,14 @@
 //   input.prepare(worker, table, x, {&wq, &wk, &wv});  worker.sync();              // x [n_tokens, n_cols]
 //   linear(worker, table, wq, input, q);  linear(worker, table, wk, input, k);     // y [n_tokens, n_rows]
 //
-// Quantised weights read the input quantised to 8 bits, in blocks of 32 or 256 values by weight type; float weights
-// read the floats. The arithmetic is stated in simd/linear_kernels.hpp. All functions here are called by every thread
+// Quantised weights read the input quantised to 8 bits, in blocks of 32 or 256 values by weight type, and its peaks as
+// they are; float weights read the floats. The arithmetic is stated in simd/linear_kernels.hpp. All functions here are called by every thread
 // of a team and share the work out; none of them ends with a barrier.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
+#include <vector>
 
 #include "vitrine/core/config.hpp"
 #include "vitrine/core/parallel.hpp"
@@ -58,12 +59,13 @@ class LinearInput {
   // Checks x and its readers and keeps what there is to be prepared.
   Encodings accept(const Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
                    std::initializer_list<const PackedMatrix*> readers);
-  // One of n_pieces of x[token] into every encoding.
+  // One of n_pieces of x[token] into every encoding, and its peaks.
   void quantise(const KernelTable& table, Encodings encodings, TensorView<const float, 2> x, std::int64_t token,
                 std::int64_t piece, std::int64_t n_pieces);
 
   std::int64_t max_tokens_ = 0, max_cols_ = 0;
   AlignedBytes room_32_, room_256_;
+  std::vector<XPeak> peaks_;  // [n_tokens][n_peak_runs(n_cols)]
   // Written by thread 0 in prepare, read by all after the caller's barrier.
   TensorView<const float, 2> x_;
   Encodings encodings_ = {};

@@ -85,6 +85,7 @@ VITRINE_INLINE void LinearInput::reserve(std::int64_t max_tokens, std::int64_t m
   room_32_ = AlignedBytes(std::size_t(max_cols / 32) * (std::max)(tokens * sizeof(XBlock32), tiles * sizeof(XTile32)));
   room_256_ =
       AlignedBytes(std::size_t(max_cols / 256) * (std::max)(tokens * sizeof(XBlock256), tiles * sizeof(XTile256)));
+  peaks_.resize(tokens * std::size_t(n_peak_runs(max_cols)));
   max_tokens_ = max_tokens;
   max_cols_ = max_cols;
   x_ = {};
@@ -113,30 +114,32 @@ VITRINE_INLINE LinearInput::Encodings LinearInput::accept(const Worker& worker, 
 
 VITRINE_INLINE void LinearInput::quantise(const KernelTable& table, Encodings encodings, TensorView<const float, 2> x,
                                           std::int64_t token, std::int64_t piece, std::int64_t n_pieces) {
+  const std::int64_t n_cols = x.size(1), n_runs = n_peak_runs(n_cols);
+  const std::int64_t first = n_runs * piece / n_pieces, last = n_runs * (piece + 1) / n_pieces;
+  const XRow row{x.data() + token * x.strides()[0], n_cols, peaks_.data() + token * n_runs};
   const auto into = [&](std::int64_t n_blocks, auto* blocks, auto kernel, auto* tiles, auto tile_kernel) {
-    const std::int64_t first = n_blocks * piece / n_pieces, last = n_blocks * (piece + 1) / n_pieces;
-    const float* from = x.data() + token * x.strides()[0];
     if (encodings.as_tiles)
-      tile_kernel(from, tiles + token / matrix_tokens * n_blocks, int(token % matrix_tokens), first, last);
+      tile_kernel(row, tiles + token / matrix_tokens * n_blocks, int(token % matrix_tokens), first, last);
     else
-      kernel(from, blocks + token * n_blocks, first, last);
+      kernel(row, blocks + token * n_blocks, first, last);
   };
   const LinearKernels& with = table.linear;
   std::byte *room_32 = room_32_.data(), *room_256 = room_256_.data();
   if (encodings.of_32)
-    into(x.size(1) / 32, reinterpret_cast<XBlock32*>(room_32), with.quantise_32, reinterpret_cast<XTile32*>(room_32),
+    into(n_cols / 32, reinterpret_cast<XBlock32*>(room_32), with.quantise_32, reinterpret_cast<XTile32*>(room_32),
          with.quantise_tile_32);
   if (encodings.of_256)
-    into(x.size(1) / 256, reinterpret_cast<XBlock256*>(room_256), with.quantise_256,
+    into(n_cols / 256, reinterpret_cast<XBlock256*>(room_256), with.quantise_256,
          reinterpret_cast<XTile256*>(room_256), with.quantise_tile_256);
 }
 
 VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
                                          std::initializer_list<const PackedMatrix*> readers) {
   const Encodings encodings = accept(worker, table, x, readers);
-  // Many tokens are shared out whole; a few are cut into pieces of at least 256 values.
-  const std::int64_t n_tokens = x.size(0), most_pieces = (std::max)(std::int64_t(1), x.size(1) / 256);
-  const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(most_pieces, std::int64_t(8));
+  // Many tokens are shared out whole; a few are cut into pieces of whole runs.
+  const std::int64_t n_tokens = x.size(0);
+  const std::int64_t pieces =
+      n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(n_peak_runs(x.size(1)), std::int64_t(8));
   const Worker::Range mine = worker.share(n_tokens * pieces);
   for (std::int64_t i = mine.begin; i < mine.end; ++i) quantise(table, encodings, x, i / pieces, i % pieces, pieces);
 }
@@ -146,6 +149,7 @@ VITRINE_INLINE void LinearInput::give_to(LinearJob& job) const {
   job.n_cols = n_cols();
   job.x = x_.data();
   job.x_stride = x_.strides()[0];
+  job.peaks = peaks_.data();
   const auto* room_32 = encodings_.of_32 ? room_32_.data() : nullptr;
   const auto* room_256 = encodings_.of_256 ? room_256_.data() : nullptr;
   if (encodings_.as_tiles) {

@@ -55,8 +55,8 @@ class TopLogits {
  private:
   static constexpr std::int64_t block_panels = SamplingKernels::block / panel_rows;
 
-  void bound(Worker& worker, const KernelTable& table, const PackedMatrix& head, std::span<float> logits,
-             std::span<float> block_max);
+  void bound(Worker& worker, const KernelTable& table, const PackedMatrix& head, LinearJob job,
+             std::span<float> logits, std::span<float> block_max);
   void choose_first();
   void set_threshold(std::span<const float> logits);
   void complete(const LinearJob& job, LinearKernel kernel, std::int64_t block, std::span<float> block_max);
@@ -81,9 +81,9 @@ inline std::optional<TopLogits> make_top_logits(const PackedMatrix& head, bool w
   return TopLogits(head);
 }
 
-// Input for the bounds' kernel from that of the product: out [n_blocks]. False if it is so large, or not finite, that
-// the product might overflow.
-bool bound_input(const XBlock32* x, std::int64_t n_blocks, XBlock32* out);
+// Input for the bounds' kernel from that of the product with one token: out [n_cols / 32]. False if it is so large, or
+// not finite, that the product might overflow.
+bool bound_input(const LinearJob& job, XBlock32* out);
 
 VITRINE_NAMESPACE_END
 

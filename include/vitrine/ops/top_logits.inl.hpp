@@ -12,25 +12,31 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// Both the product y and its bound u are float sums of n fused terms, each exact until it is added, with the same scale
-// products s = float(d xd). Their errors are at most n 2^-24 (and a little) times the sums of the magnitudes: |i| s <=
-// 128 |q_x| s and, for u, 137 |q_x| s, with |q_x| the sum of a block's magnitudes. So u >= y holds in floats when each
-// block's bound is raised by more than 265 n 2^-24 |q_x|, and it is raised by n 2^-15 |q_x|. Scale products below the
-// range of normal floats do no harm: both sums have the same ones, and multiples of 2^-149 stay such.
-VITRINE_INLINE bool bound_input(const XBlock32* x, std::int64_t n_blocks, XBlock32* out) {
+// Both the product y and its bound u are float sums of n fused terms, blocks and peaks, each exact until it is added,
+// with the same scale products s = float(d xd). Their errors are at most n 2^-24 (and a little) times the sums of the
+// magnitudes: of a block |i| s <= 128 |q_x| s and, for u, 137 |q_x| s, with |q_x| the sum of its magnitudes; of a peak
+// 128 d |x| and 136 d |x|. So u >= y holds in floats when each block's bound is raised by more than 265 n 2^-24 |q_x|,
+// and it is raised by n 2^-15 |q_x|; and each peak's by more than 265 n 2^-24 d |x|, and it is raised by d |x|, which is
+// more while n is below 2^15. Scale products below the range of normal floats do no harm: both sums have the same ones,
+// and multiples of 2^-149 stay such.
+VITRINE_INLINE bool bound_input(const LinearJob& job, XBlock32* out) {
+  const std::int64_t n_blocks = job.n_cols / 32, n_runs = n_peak_runs(job.n_cols), n_terms = n_blocks + n_runs;
+  const XBlock32* const x = job.x_32;
   double scales = 0;
+  for (std::int64_t i = 0; i < n_runs; ++i) scales += std::fabs(double(job.peaks[i].x));
   for (std::int64_t b = 0; b < n_blocks; ++b) {
     std::int64_t sum = 0, positive = 0;
     for (const std::int8_t q : x[b].q) {
       sum += q;
       positive += (std::max)(q, std::int8_t(0));
     }
-    const std::int64_t magnitude = 2 * positive - sum, slack = magnitude * n_blocks / 32768 + 1;
+    const std::int64_t magnitude = 2 * positive - sum, slack = magnitude * n_terms / 32768 + 1;
     out[b] = x[b];
     out[b].minus_sum = std::int32_t(divide_up(7 * positive + slack, 8) - 16 * sum);
     scales += double(x[b].scale);
   }
-  return scales <= 1e24;  // times 65504, the largest of d, and 2^20, more than |i|: far from overflow. False for NaN
+  // Times 65504, the largest of d, and 2^20, more than |i|: far from overflow. False for NaN.
+  return scales <= 1e24 && n_terms < 32768;
 }
 
 VITRINE_INLINE TopLogits::TopLogits(const PackedMatrix& head) {
@@ -60,10 +66,10 @@ VITRINE_INLINE bool TopLogits::compute(Worker& worker, const KernelTable& table,
   LinearJob job = linear_job(head);
   input.give_to(job);
   job.y = logits.data();
-  if (worker.id() == 0) has_bound_ = bound_input(job.x_32, head.n_blocks(), input_.data());
+  if (worker.id() == 0) has_bound_ = bound_input(job, input_.data());
   worker.sync();
   if (!has_bound_) return false;
-  bound(worker, table, head, logits, block_max);
+  bound(worker, table, head, job, logits, block_max);
   worker.sync();
   if (worker.id() == 0) choose_first();
   worker.sync();
@@ -87,9 +93,8 @@ VITRINE_INLINE bool TopLogits::compute(Worker& worker, const KernelTable& table,
 }
 
 // The first pass, which also makes all logits those of rows that are not computed.
-VITRINE_INLINE void TopLogits::bound(Worker& worker, const KernelTable& table, const PackedMatrix& head,
+VITRINE_INLINE void TopLogits::bound(Worker& worker, const KernelTable& table, const PackedMatrix& head, LinearJob job,
                                      std::span<float> logits, std::span<float> block_max) {
-  LinearJob job = linear_job(head);
   job.x_32 = input_.data();
   job.y = bounds_.data();
   constexpr std::int64_t chunk = 2 * block_panels;

@@ -10,7 +10,8 @@
 //                   (2^bits - 1) * 127 * 2 each, within 32767); bits = 8 means signed weights, all others are unsigned
 //   widen           a Partial to exact 32-bit sums, one per row; widen_scaled also multiplies by a row's integer scale
 //
-// Bytes    load_bytes store_bytes & |, low_nibbles high_nibbles, move_bits<from, width, to> (a bit field of each byte)
+// Bytes    load_bytes store_bytes & |, low_nibbles high_nibbles, move_bits<from, width, to> (a bit field of each byte),
+//          row_bits<width>(p, from): bits from .. from + width - 1 of each row's four bytes at p, as 32-bit values
 // Dots     x_group(4 activations), dot_first<bits>(w, x), dot_next<bits>(partial, w, x), dot_weights<bits>(bytes)
 //          to_scratch<bits>(bytes): the form that an unpacked panel keeps; signed weights may come out offset by
 //          scratch_offset<bits>, which the caller takes back with the sum of the activations

@@ -71,6 +71,14 @@ VITRINE_FORCE_INLINE bytes64 move_bits(bytes64 a) {
 VITRINE_FORCE_INLINE bytes64 low_nibbles(bytes64 a) { return move_bits<0, 4, 0>(a); }
 VITRINE_FORCE_INLINE bytes64 high_nibbles(bytes64 a) { return move_bits<4, 4, 0>(a); }
 
+template <int width>
+VITRINE_FORCE_INLINE i32x16 row_bits(const std::uint8_t* p, int from) {
+  const bytes64 rows = load_bytes(p);
+  const __m128i n = _mm_cvtsi32_si128(from);
+  const __m256i mask = _mm256_set1_epi32((1 << width) - 1);
+  return {_mm256_and_si256(_mm256_srl_epi32(rows.lo, n), mask), _mm256_and_si256(_mm256_srl_epi32(rows.hi, n), mask)};
+}
+
 VITRINE_FORCE_INLINE XGroup x_group(const std::int8_t* x) {
   std::int32_t four;
   __builtin_memcpy(&four, x, 4);

@@ -50,6 +50,12 @@ VITRINE_FORCE_INLINE bytes64 move_bits(bytes64 a) {
 VITRINE_FORCE_INLINE bytes64 low_nibbles(bytes64 a) { return move_bits<0, 4, 0>(a); }
 VITRINE_FORCE_INLINE bytes64 high_nibbles(bytes64 a) { return move_bits<4, 4, 0>(a); }
 
+template <int width>
+VITRINE_FORCE_INLINE i32x16 row_bits(const std::uint8_t* p, int from) {
+  const __m512i rows = _mm512_srl_epi32(load_bytes(p).v, _mm_cvtsi32_si128(from));
+  return {_mm512_and_si512(rows, _mm512_set1_epi32((1 << width) - 1))};
+}
+
 VITRINE_FORCE_INLINE XGroup x_group(const std::int8_t* x) {
   std::int32_t four;
   __builtin_memcpy(&four, x, 4);

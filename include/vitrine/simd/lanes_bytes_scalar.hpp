@@ -54,6 +54,15 @@ VITRINE_OUT_OF_LINE bytes64 move_bits(bytes64 a) {
 VITRINE_OUT_OF_LINE bytes64 low_nibbles(bytes64 a) { return move_bits<0, 4, 0>(a); }
 VITRINE_OUT_OF_LINE bytes64 high_nibbles(bytes64 a) { return move_bits<4, 4, 0>(a); }
 
+template <int width>
+VITRINE_OUT_OF_LINE i32x16 row_bits(const std::uint8_t* p, int from) {
+  return lanes_detail::each<i32x16>([&](int r) {
+    std::uint32_t row;
+    __builtin_memcpy(&row, p + 4 * r, 4);
+    return std::int32_t(row >> from & ((1u << width) - 1));
+  });
+}
+
 VITRINE_FORCE_INLINE XGroup x_group(const std::int8_t* x) { return {{x[0], x[1], x[2], x[3]}}; }
 template <int bits>
 VITRINE_FORCE_INLINE bytes64 to_scratch(bytes64 w) {

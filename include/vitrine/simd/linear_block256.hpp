@@ -74,7 +74,7 @@ VITRINE_FORCE_INLINE void one_token_of_panels_256(const LinearJob& job, std::int
       acc[p] = block_result_256<Format>(dot[p], pairs, load_f16(block[p].d), m, broadcast(x.scale), acc[p]);
     });
   }
-  for (int p = 0; p < P; ++p) finish(job, panel + p, 0, acc[p]);
+  for (int p = 0; p < P; ++p) finish(job, panel + p, 0, with_peaks<Format>(job, {start[p], nullptr}, 0, acc[p]));
 }
 
 template <class Format>
@@ -87,6 +87,7 @@ inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t
 
 template <class Format>
 struct Tiles256 {
+  using Weights = Format;
   static constexpr std::int64_t block_len = 256;
   struct alignas(64) Unpacked {
     std::uint8_t q[64][64];                                // k-groups in order

@@ -83,7 +83,7 @@ VITRINE_FORCE_INLINE void one_token_of_panels_32(const LinearJob& job, std::int6
       if constexpr (Format::has_min) acc[p] = fma(load_f16(block.m), broadcast(x.scaled_sum), acc[p]);
     });
   }
-  for (int p = 0; p < P; ++p) finish(job, panel + p, 0, acc[p]);
+  for (int p = 0; p < P; ++p) finish(job, panel + p, 0, with_peaks<Format>(job, start[p], 0, acc[p]));
 }
 
 template <class Format>
@@ -132,7 +132,8 @@ VITRINE_FORCE_INLINE void few_of_panel_32(const LinearJob& job, std::int64_t pan
     });
   }
   unroll<T>([&](auto t) __attribute__((always_inline)) {
-    finish(job, panel, token + decltype(t)::value, acc[decltype(t)::value]);
+    constexpr int at = decltype(t)::value;
+    finish(job, panel, token + at, with_peaks<Format>(job, start, token + at, acc[at]));
   });
 }
 
@@ -154,6 +155,7 @@ inline void few_tokens_32(const LinearJob& job, std::int64_t first, std::int64_t
 
 template <class Format>
 struct Tiles32 {
+  using Weights = Format;
   static constexpr std::int64_t block_len = 32;
   struct alignas(64) Unpacked {
     std::uint8_t q[8][64];  // k-groups in order

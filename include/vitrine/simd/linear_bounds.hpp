@@ -6,7 +6,8 @@
 //
 // and, with scales d xd that are not negative, the sum over blocks is a bound of the row's result. The offset is an
 // integer that bound_input() writes where the kernels of Q5_0 look for theirs; it has in it what the rounding of both
-// sums can amount to. (A bound by norms, |x| |d l| for each row, was measured to be looser, and costs a norm per row.)
+// sums can amount to. A peak x of the input adds q x, which is at most 8 (h - 15 1/8) x if x > 0, and 8 (h - 16) x else;
+// rounding is covered by another |x|. (A bound by norms, |x| |d l| for each row, was measured to be looser, and costs a norm per row.)
 #pragma once
 
 #include "vitrine/simd/linear_block32.hpp"
@@ -14,6 +15,15 @@
 VITRINE_ISA_NAMESPACE_BEGIN
 
 namespace linear_detail {
+
+// An eighth of the most that a peak x adds to the sums of a panel's rows.
+VITRINE_FORCE_INLINE f32x16 add_peak_bound(PanelStart panel, XPeak peak, f32x16 acc) {
+  const Block32 block = Q8_0High::at(panel, peak.k / 32);
+  const int k = int(peak.k % 32);
+  const f32x16 h = to_f32(nibble_at(block, k) + fifth_bit_at(block, k));
+  const f32x16 most = h - broadcast(peak.x > 0 ? 15.0f : 16.125f);  // exact, and times d still
+  return fma(most * load_f16(block.d), broadcast(peak.x), acc);
+}
 
 // P panels from `panel` on.
 template <int P>
@@ -46,6 +56,8 @@ VITRINE_FORCE_INLINE void upper_bounds_of_panels(const LinearJob& job, std::int6
       acc[p] = fma(to_f32(dot), d * broadcast(x.scale), acc[p]);
     });
   }
+  for (std::int64_t i = 0; i < n_peak_runs(job.n_cols); ++i)
+    for (int p = 0; p < P; ++p) acc[p] = add_peak_bound({start[p], nullptr}, job.peaks[i], acc[p]);
   for (int p = 0; p < P; ++p) {
     // A sum that is not finite never becomes so again, and shows a scale that is not.
     const bool is_bound =

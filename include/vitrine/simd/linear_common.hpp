@@ -1,6 +1,6 @@
 // What the forms of a linear layer share: writing results, sums of k-groups, and the sweep of an unpacked panel.
 //
-//   y[t][r] = sum over k of W[r][k] x[t][k]  (+ bias[r])  (+ y[t][r])
+//   y[t][r] = sum over blocks, then peaks, of W[r][k] x[t][k]  (+ bias[r])  (+ y[t][r])
 //
 // One token or a few: weights are read once, so nothing is unpacked to memory. One token goes through two panels side
 // by side. Many tokens: sweep_panels unpacks a stretch of a panel and goes over all tokens with it, several at a time.
@@ -10,6 +10,7 @@
 #include "vitrine/core/rounding.hpp"
 #include "vitrine/simd/linear_formats.hpp"
 #include "vitrine/simd/linear_kernels.hpp"
+#include "vitrine/simd/linear_peaks.hpp"
 #include "vitrine/simd/sampling_kernels.hpp"
 
 VITRINE_ISA_NAMESPACE_BEGIN
@@ -223,6 +224,8 @@ VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel)
   constexpr std::int64_t most_blocks = stretch / Family::block_len, width = P * panel_rows;
   alignas(64) typename Family::Unpacked unpacked[P][most_blocks];
   alignas(64) float acc[token_block * width];  // [token][P][16 rows], or those of one tile alone
+  PeakColumns<typename Family::Weights> columns[P];
+  for (int p = 0; p < P; ++p) columns[p].start(job, panel_start(job, panel + p));
   const std::int64_t n_blocks = job.n_cols / Family::block_len;
   const std::int64_t n_stretches = divide_up(n_blocks, most_blocks);
   for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
@@ -242,7 +245,8 @@ VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel)
             if (at + 1 < n_stretches) continue;
             for (int j = 0; j < T; ++j)
               for (int p = 0; p < P; ++p)
-                finish(job, panel + p, token_0 + t + j, load(sums + width * j + panel_rows * p));
+                finish(job, panel + p, token_0 + t + j,
+                       columns[p].add(job, token_0 + t + j, load(sums + width * j + panel_rows * p)));
           }
       };
       sweep(Index<8>{});

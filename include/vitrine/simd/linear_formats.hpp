@@ -2,9 +2,11 @@
 //
 //   Format::at(panel, b)           pointers to the parts of block b: scales, minimums, quants, fifth bits
 //   Format::visit(block, visit)    each k-group of it as bytes, [16 rows][4]
+//   Format::column(block, k)       value k of it as F32, [16 rows], the bits that the plain decoder (block_decode.hpp) gives
 //
 // All forms of a linear layer use these: those for one token or a few feed the groups to their dots, those for many
-// store them as an unpacked panel. The layout is described in r16.hpp.
+// store them as an unpacked panel, and all take the columns that multiply an input's peaks. The layout is described in
+// r16.hpp.
 #pragma once
 
 #include "vitrine/simd/lanes_bytes.hpp"
@@ -44,8 +46,28 @@ VITRINE_FORCE_INLINE void visit_nibbles(const Block32& block, Visit visit) {
   });
 }
 
+// Value k (0 to 31) of a block with nibbles, without its fifth bit, and that bit in its place.
+VITRINE_FORCE_INLINE i32x16 nibble_at(const Block32& block, int k) {
+  return row_bits<4>(block.quants + 64 * (k % 16 / 4), 8 * (k % 4) + 4 * (k / 16));
+}
+VITRINE_FORCE_INLINE i32x16 fifth_bit_at(const Block32& block, int k) {
+  return shift_left<4>(row_bits<1>(block.fifth, 8 * (k % 4) + k / 4));
+}
+// Of a byte's eight bits, what they mean as one with a sign.
+VITRINE_FORCE_INLINE i32x16 signed_byte(i32x16 a) {
+  const i32x16 half = broadcast_i32(128);
+  return ((a + half) & broadcast_i32(255)) - half;
+}
+// d * (q - offset), and d * q + m, each operation rounded.
+VITRINE_FORCE_INLINE f32x16 scaled(const Block32& block, i32x16 q, int offset) {
+  return to_f32(q - broadcast_i32(offset)) * load_f16(block.d);
+}
+VITRINE_FORCE_INLINE f32x16 scaled_with_min(const Block32& block, i32x16 q) {
+  return to_f32(q) * load_f16(block.d) + load_f16(block.m);
+}
+
 struct Q4_0 {
-  static constexpr int bits = 4, offset_shift = 3;  // w = d * (q - 2^offset_shift)
+  static constexpr int block_len = 32, bits = 4, offset_shift = 3;  // w = d * (q - 2^offset_shift)
   static constexpr bool has_min = false;
   static constexpr std::size_t bytes_per_block = r16::q4_0_pair_bytes / 2;
   VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
@@ -56,10 +78,11 @@ struct Q4_0 {
   VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
     visit_nibbles<false>(block, visit);
   }
+  VITRINE_FORCE_INLINE f32x16 column(const Block32& block, int k) { return scaled(block, nibble_at(block, k), 8); }
 };
 
 struct Q4_1 {
-  static constexpr int bits = 4, offset_shift = -1;  // w = d * q + m
+  static constexpr int block_len = 32, bits = 4, offset_shift = -1;  // w = d * q + m
   static constexpr bool has_min = true;
   static constexpr std::size_t bytes_per_block = r16::q4_1_bytes;
   VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
@@ -71,10 +94,13 @@ struct Q4_1 {
   VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
     visit_nibbles<false>(block, visit);
   }
+  VITRINE_FORCE_INLINE f32x16 column(const Block32& block, int k) {
+    return scaled_with_min(block, nibble_at(block, k));
+  }
 };
 
 struct Q5_0 {
-  static constexpr int bits = 5, offset_shift = 4;
+  static constexpr int block_len = 32, bits = 5, offset_shift = 4;
   static constexpr bool has_min = false;
   static constexpr std::size_t bytes_per_block = r16::q5_0_pair_bytes / 2;
   VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
@@ -86,10 +112,13 @@ struct Q5_0 {
   VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
     visit_nibbles<true>(block, visit);
   }
+  VITRINE_FORCE_INLINE f32x16 column(const Block32& block, int k) {
+    return scaled(block, nibble_at(block, k) + fifth_bit_at(block, k), 16);
+  }
 };
 
 struct Q5_1 {
-  static constexpr int bits = 5, offset_shift = -1;
+  static constexpr int block_len = 32, bits = 5, offset_shift = -1;
   static constexpr bool has_min = true;
   static constexpr std::size_t bytes_per_block = r16::q5_1_bytes;
   VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
@@ -101,10 +130,13 @@ struct Q5_1 {
   VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
     visit_nibbles<true>(block, visit);
   }
+  VITRINE_FORCE_INLINE f32x16 column(const Block32& block, int k) {
+    return scaled_with_min(block, nibble_at(block, k) + fifth_bit_at(block, k));
+  }
 };
 
 struct Q8_0 {
-  static constexpr int bits = 8, offset_shift = scratch_offset<8> == 128 ? 7 : -1;
+  static constexpr int block_len = 32, bits = 8, offset_shift = scratch_offset<8> == 128 ? 7 : -1;
   static constexpr bool has_min = false;
   static constexpr std::size_t bytes_per_block = r16::q8_0_pair_bytes / 2;
   VITRINE_FORCE_INLINE Block32 at(const std::uint8_t* panel, std::int64_t b) {
@@ -118,6 +150,9 @@ struct Q8_0 {
       visit(Index<s>{}, Index<s>{}, load_bytes(block.quants + 64 * s));
     });
   }
+  VITRINE_FORCE_INLINE f32x16 column(const Block32& block, int k) {
+    return scaled(block, signed_byte(row_bits<8>(block.quants + 64 * (k / 4), 8 * (k % 4))), 0);
+  }
 };
 
 // The high plane of a Q8_0 matrix in planes: h of q + 128 = 8 h + l. Its offset is in the input (bound_input).
@@ -127,7 +162,7 @@ struct Q8_0High : Q5_0 {
 
 // Both planes: the groups come as q + 128.
 struct Q8_0Planes {
-  static constexpr int bits = 8, offset_shift = Q8_0::offset_shift;
+  static constexpr int block_len = 32, bits = 8, offset_shift = Q8_0::offset_shift;
   static constexpr bool has_min = false;
   static constexpr std::size_t bytes_per_block = r16::q8_0_high_pair_bytes / 2;
   static constexpr std::size_t low_bytes_per_block = r16::q8_0_low_pair_bytes / 2;
@@ -154,6 +189,13 @@ struct Q8_0Planes {
       visit(Index<s + 4>{}, Index<2 * s + 1>{},
             move_bits<4, 4, 3>(both) | move_bits<s + 4, 1, 7>(fifth) | low_bits(Index<s + 4>{}));
     });
+  }
+  VITRINE_FORCE_INLINE f32x16 column(const Block32& block, int k) {
+    const int at = 8 * (k % 4) + 4 * (k / 4 % 2);
+    const i32x16 low = k < 24 ? row_bits<3>(block.low + 64 * (k / 8), at)
+                              : row_bits<1>(block.low, at + 3) + shift_left<1>(row_bits<1>(block.low + 64, at + 3)) +
+                                    shift_left<2>(row_bits<1>(block.low + 128, at + 3));
+    return scaled(block, shift_left<3>(nibble_at(block, k) + fifth_bit_at(block, k)) + low, 128);
   }
 };
 
@@ -189,7 +231,7 @@ VITRINE_FORCE_INLINE KScales load_k_scales(const std::uint8_t* p) {
 
 template <bool has_fifth>
 struct QxK {
-  static constexpr int bits = has_fifth ? 5 : 4, n_runs = 8, run_groups = 8;
+  static constexpr int block_len = 256, bits = has_fifth ? 5 : 4, n_runs = 8, run_groups = 8;
   static constexpr bool has_min = true;
   static constexpr std::size_t block_bytes = has_fifth ? r16::q5_k_bytes : r16::q4_k_bytes;
   static constexpr std::size_t bytes_per_block = block_bytes;
@@ -230,12 +272,23 @@ struct QxK {
       visit(Index<s>{}, low, high);
     });
   }
+  VITRINE_FORCE_INLINE f32x16 column(const Block256& block, int k) {
+    const int run = k / 32, at = 8 * (k % 4), of_scale = 8 * (run % 4);
+    const std::size_t group = std::size_t(64 * (k % 32 / 4));
+    i32x16 q = row_bits<4>(block.quants + 512 * (run / 2) + group, at + 4 * (run % 2));
+    if constexpr (has_fifth) q = q + shift_left<4>(row_bits<1>(block.high + group, at + run));
+    const i32x16 scale = row_bits<4>(block.scales, of_scale + 4 * (run / 4)) +
+                         shift_left<4>(row_bits<2>(block.scales + 128, of_scale + 2 * (run / 4)));
+    const i32x16 min = row_bits<4>(block.scales + 64, of_scale + 4 * (run / 4)) +
+                       shift_left<4>(row_bits<2>(block.scales + 128, of_scale + 4 + 2 * (run / 4)));
+    return load_f16(block.d) * to_f32(scale) * to_f32(q) - load_f16(block.dmin) * to_f32(min);
+  }
 };
 using Q4_K = QxK<false>;
 using Q5_K = QxK<true>;
 
 struct Q6_K {
-  static constexpr int bits = 6, n_runs = 16, run_groups = 4;
+  static constexpr int block_len = 256, bits = 6, n_runs = 16, run_groups = 4;
   static constexpr bool has_min = false;
   static constexpr std::size_t bytes_per_block = r16::q6_k_pair_bytes / 2;
   VITRINE_FORCE_INLINE Block256 at(const std::uint8_t* panel, std::int64_t b) {
@@ -272,6 +325,14 @@ struct Q6_K {
       visit(Index<s>{}, low_nibbles(both) | move_bits<2 * g, 2, 4>(high),
             high_nibbles(both) | move_bits<2 * g + 4, 2, 4>(high));
     });
+  }
+  VITRINE_FORCE_INLINE f32x16 column(const Block256& block, int k) {
+    const int half = k / 128, g = k / 32 % 4, at = 8 * (k % 4), run = k / 16;
+    const std::size_t group = std::size_t(64 * (k % 32 / 4));
+    const i32x16 q = row_bits<4>(block.quants + 512 * (2 * half + g % 2) + group, at + 4 * (g / 2)) +
+                     shift_left<4>(row_bits<2>(block.high + 512 * half + group, at + 2 * g));
+    const i32x16 scale = signed_byte(row_bits<8>(block.scales + 64 * (run / 4), 8 * (run % 4)));
+    return load_f16(block.d) * to_f32(scale) * to_f32(q - broadcast_i32(32));
   }
 };
 

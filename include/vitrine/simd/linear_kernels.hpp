@@ -2,8 +2,9 @@
 //
 // Arithmetic of the quantised types, the same from every table: per block the exact 32-bit integer dot i of weights and
 // activations (offsets and integer scales included), then acc = fma(float(i), d * xd, acc) and, for types with a
-// minimum, acc = fma(m, xd * float(sum_x), acc); blocks in ascending k, one accumulator per row. Float types: acc =
-// fma(w, x, acc) in ascending k.
+// minimum, acc = fma(m, xd * float(sum_x), acc); blocks in ascending k, one accumulator per row. Last, for the peaks of
+// the input, which are zeros in the blocks, acc = fma(w, x, acc) in ascending k, w being the weight as the plain decoder
+// gives it (core/block_decode.hpp). Float types: acc = fma(w, x, acc) in ascending k.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,17 @@
 #include "vitrine/core/config.hpp"
 
 VITRINE_NAMESPACE_BEGIN
+
+// The largest magnitude among every peak_run inputs (the last run takes the rest, too), the first of equals, NaN above
+// all: it is left as it is (simd/linear_peaks.hpp).
+struct XPeak {
+  float x;
+  std::uint32_t k;
+};
+inline constexpr std::int64_t peak_run = 256;
+VITRINE_FORCE_INLINE constexpr std::int64_t n_peak_runs(std::int64_t n_cols) {
+  return n_cols < peak_run ? 1 : n_cols / peak_run;
+}
 
 // Activations quantised to 8 bits, x about q * scale with q in [-127, 127]: in blocks of 32, or of 256 for the K types.
 struct XBlock32 {
@@ -26,6 +38,13 @@ struct XBlock256 {
   // 0, 2, 1, 3: the even and the odd ones form pairs for the multiply-add instructions.
   std::int16_t pair_sums[24];
   std::int8_t q[256];
+};
+
+// One token's input, to be quantised: x [n_cols], and where its peaks [n_peak_runs(n_cols)] go.
+struct XRow {
+  const float* x;
+  std::int64_t n_cols;
+  XPeak* peaks;
 };
 
 inline constexpr std::int64_t matrix_tokens = 16;        // as many as the matrix form takes at a time
@@ -55,6 +74,7 @@ struct LinearJob {
   std::int64_t n_rows = 0, n_cols = 0, n_tokens = 0;
   const float* x = nullptr;  // [n_tokens][x_stride], float types
   std::int64_t x_stride = 0;
+  const XPeak* peaks = nullptr;      // [n_tokens][n_peak_runs(n_cols)], quantised types
   const XBlock32* x_32 = nullptr;    // [n_tokens][n_cols / 32], types with blocks of 32
   const XBlock256* x_256 = nullptr;  // [n_tokens][n_cols / 256], the K types
   // Instead of these for the matrix form: [ceil(n_tokens / matrix_tokens)][n_cols / 32] and [..][n_cols / 256]. What a
@@ -97,20 +117,21 @@ struct LinearKernels {
   LinearForms q8_0_planes;  // of the same values as q8_0
 
   // Of a matrix in planes, one token, reading the high planes only: y[panel] is no less than what any row of the panel
-  // gives in the full product, or infinity where the scales do not allow to tell. x_32 is made by bound_input().
+  // gives in the full product, or infinity where the scales do not allow to tell. x_32 is made by bound_input(); peaks
+  // are those of the product.
   LinearKernel upper_bounds;
 
   // Whether the quantised types take an input of n_tokens as tiles: where they have a matrix form, all of them do.
   bool takes_tiles(std::int64_t n_tokens) const { return quantise_tile_32 && n_tokens >= least_matrix_tokens; }
 
-  // Quantises blocks [first, last) of x [n_cols] into the same blocks of out. A block whose largest magnitude has no
-  // finite inverse scale (all zeros, or below 3.8e-37) becomes zeros; one that holds a NaN or infinity gets such a
-  // scale, so that the result is not finite either.
-  void (*quantise_32)(const float* x, XBlock32* out, std::int64_t first, std::int64_t last);
-  void (*quantise_256)(const float* x, XBlock256* out, std::int64_t first, std::int64_t last);
-  // The same, as token number `token` of tiles [first, last); none without a matrix form.
-  void (*quantise_tile_32)(const float* x, XTile32* out, int token, std::int64_t first, std::int64_t last) = nullptr;
-  void (*quantise_tile_256)(const float* x, XTile256* out, int token, std::int64_t first, std::int64_t last) = nullptr;
+  // Quantises runs [first, last) of the n_peak_runs(n_cols) of `row` into its peaks and into the blocks that these runs
+  // are of. A block whose largest magnitude has no finite inverse scale (all zeros, or below 3.8e-37) becomes zeros; a
+  // peak that is a NaN or infinity, and one in a block's scale, leave no result of the token finite.
+  void (*quantise_32)(const XRow& row, XBlock32* out, std::int64_t first, std::int64_t last);
+  void (*quantise_256)(const XRow& row, XBlock256* out, std::int64_t first, std::int64_t last);
+  // The same, as token number `token` of tiles; none without a matrix form.
+  void (*quantise_tile_32)(const XRow& row, XTile32* out, int token, std::int64_t first, std::int64_t last) = nullptr;
+  void (*quantise_tile_256)(const XRow& row, XTile256* out, int token, std::int64_t first, std::int64_t last) = nullptr;
 };
 
 VITRINE_NAMESPACE_END

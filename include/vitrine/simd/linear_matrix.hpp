@@ -40,6 +40,7 @@ VITRINE_FORCE_INLINE void accumulate_tile(std::int64_t n_blocks, bool is_first, 
 
 template <class Format>
 struct MatrixTiles32 {
+  using Weights = Format;
   static constexpr std::int64_t block_len = 32;
   static constexpr int panels = 2, product_len = 32;  // k-values of one product
   static constexpr bool is_signed = !Format::has_min;
@@ -82,6 +83,7 @@ struct MatrixTiles32 {
 
 template <class Format>
 struct MatrixTiles256 {
+  using Weights = Format;
   static constexpr std::int64_t block_len = 256;
   static constexpr int panels = 1, product_len = 64;
   // Scales of 6 bits, 0 to 63, have two digits from 0 to 7: 31 * 7 is a byte without sign. Signed ones of 8 bits have
@@ -173,6 +175,8 @@ VITRINE_FORCE_INLINE void sweep_matrix(const LinearJob& job, std::int64_t panel)
   constexpr std::int64_t most_blocks = stretch / Family::block_len, sums_of_tile = matrix_tokens * panel_rows;
   alignas(64) typename Family::Unpacked unpacked[P][most_blocks];
   alignas(64) float acc[token_block / matrix_tokens][P][sums_of_tile];  // [tile][P][16 tokens][16 rows]
+  PeakColumns<typename Family::Weights> columns[P];
+  for (int p = 0; p < P; ++p) columns[p].start(job, panel_start(job, panel + p));
   const std::int64_t n_blocks = job.n_cols / Family::block_len;
   const std::int64_t n_stretches = divide_up(n_blocks, most_blocks);
   const auto* x = Family::input(job);  // [tile][n_blocks]
@@ -190,7 +194,8 @@ VITRINE_FORCE_INLINE void sweep_matrix(const LinearJob& job, std::int64_t panel)
           Family::tile(unpacked[p], x + (token_0 / matrix_tokens + tile) * n_blocks + first, n, at == 0, sums);
           if (at + 1 < n_stretches) continue;
           for (std::int64_t t = 0; t < n_here; ++t)
-            finish(job, panel + p, token_0 + token + t, load(sums + panel_rows * t));
+            finish(job, panel + p, token_0 + token + t,
+                   columns[p].add(job, token_0 + token + t, load(sums + panel_rows * t)));
         }
       }
     }

@@ -2,9 +2,10 @@
 //
 //   xd = amax / 127      q = x * (127 / amax), rounded to nearest, ties to even      x is about q * xd
 //
-// and the sums of q that the weight types with an offset or a minimum need. The length of a block depends on the type
-// of the weights only, never on the instruction set or on the number of tokens. A block whose amax is too small for
-// 127 / amax to be finite becomes zeros; NaN and infinity reach the scale, and so every row of that token.
+// and the sums of q that the weight types with an offset or a minimum need. The largest of every 256 inputs is a peak
+// and counts as 0 here (linear_peaks.hpp). The length of a block depends on the type of the weights only, never on the
+// instruction set or on the number of tokens. A block whose amax is too small for 127 / amax to be finite becomes zeros;
+// NaN and infinity reach the peak or the scale, and so every row of that token.
 #pragma once
 
 #include "vitrine/simd/lanes_bytes.hpp"
@@ -63,34 +64,83 @@ VITRINE_FORCE_INLINE float quantise_block_256(const float* x, At at, std::int16_
   return scale.scale;
 }
 
-inline void quantise_32(const float* x, XBlock32* out, std::int64_t first, std::int64_t last) {
-  for (std::int64_t b = first; b < last; ++b) {
-    std::int32_t sum;
-    out[b].scale = quantise_block_32(x + 32 * b, out[b].q, sum);
-    out[b].scaled_sum = out[b].scale * float(sum);
-    out[b].minus_sum = std::int32_t(0u - std::uint32_t(sum));
+// The peak of x [first .. last), whole vectors of it.
+VITRINE_FORCE_INLINE XPeak find_peak(const float* x, std::int64_t first, std::int64_t last) {
+  i32x16 most = broadcast_i32(0);
+  for (std::int64_t k = first; k < last; k += 16) most = max_i32(most, magnitude_bits(load(x + k)));
+  const i32x16 largest = broadcast_i32(hmax_i32(most));
+  for (std::int64_t k = first;; k += 16) {
+    // Differences are not positive, and 0 as floats only if they are 0.
+    const std::uint32_t found = mask_bits(equal(to_f32(magnitude_bits(load(x + k)) - largest), zero()));
+    if (found == 0) continue;
+    const std::int64_t at = k + __builtin_ctz(found);
+    return {x[at], std::uint32_t(at)};
   }
 }
 
-inline void quantise_256(const float* x, XBlock256* out, std::int64_t first, std::int64_t last) {
-  for (std::int64_t b = first; b < last; ++b)
-    out[b].scale = quantise_block_256(
-        x + 256 * b, [&](int i) __attribute__((always_inline)) { return out[b].q + 16 * i; }, out[b].pair_sums);
-}
+// x [n], in a copy if value `at` of it, which counts as 0, is in it.
+template <int n>
+class WithoutPeak {
+ public:
+  __attribute__((always_inline)) WithoutPeak(const float* x, std::int64_t at) : x_(x) {
+    if (at < 0 || at >= n) return;
+    for (int i = 0; i < n; i += 16) store(copy_ + i, load(x + i));
+    copy_[at] = 0;
+    x_ = copy_;
+  }
+  WithoutPeak(const WithoutPeak&) = delete;
+  __attribute__((always_inline)) operator const float*() const { return x_; }
 
-inline void quantise_tile_32(const float* x, XTile32* out, int token, std::int64_t first, std::int64_t last) {
-  for (std::int64_t b = first; b < last; ++b) {
-    std::int32_t sum;
-    out[b].scale[token] = quantise_block_32(x + 32 * b, out[b].q[token], sum);
-    out[b].scaled_sum[token] = out[b].scale[token] * float(sum);
+ private:
+  const float* x_;
+  alignas(64) float copy_[n];
+};
+
+// Finds the peaks of runs [first, last), and calls quantise(b, x [n]) for each block of n values in these runs.
+template <int n, class Quantise>
+VITRINE_FORCE_INLINE void go_through_runs(const XRow& row, std::int64_t first, std::int64_t last, Quantise quantise) {
+  for (std::int64_t run = first; run < last; ++run) {
+    const std::int64_t begin = run * peak_run, end = run + 1 < n_peak_runs(row.n_cols) ? begin + peak_run : row.n_cols;
+    const XPeak peak = row.peaks[run] = find_peak(row.x, begin, end);
+    for (std::int64_t k = begin; k < end; k += n)
+      quantise(k / n, WithoutPeak<n>(row.x + k, std::int64_t(peak.k) - k));
   }
 }
 
-inline void quantise_tile_256(const float* x, XTile256* out, int token, std::int64_t first, std::int64_t last) {
-  for (std::int64_t b = first; b < last; ++b)
-    out[b].scale[token] = quantise_block_256(
-        x + 256 * b, [&](int i) __attribute__((always_inline)) { return out[b].q[i / 4][token] + 16 * (i % 4); },
-        out[b].pair_sums[token]);
+inline void quantise_32(const XRow& row, XBlock32* out, std::int64_t first, std::int64_t last) {
+  go_through_runs<32>(
+      row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
+        std::int32_t sum;
+        out[b].scale = quantise_block_32(x, out[b].q, sum);
+        out[b].scaled_sum = out[b].scale * float(sum);
+        out[b].minus_sum = std::int32_t(0u - std::uint32_t(sum));
+      });
+}
+
+inline void quantise_256(const XRow& row, XBlock256* out, std::int64_t first, std::int64_t last) {
+  go_through_runs<256>(
+      row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
+        out[b].scale = quantise_block_256(
+            x, [&](int i) __attribute__((always_inline)) { return out[b].q + 16 * i; }, out[b].pair_sums);
+      });
+}
+
+inline void quantise_tile_32(const XRow& row, XTile32* out, int token, std::int64_t first, std::int64_t last) {
+  go_through_runs<32>(
+      row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
+        std::int32_t sum;
+        out[b].scale[token] = quantise_block_32(x, out[b].q[token], sum);
+        out[b].scaled_sum[token] = out[b].scale[token] * float(sum);
+      });
+}
+
+inline void quantise_tile_256(const XRow& row, XTile256* out, int token, std::int64_t first, std::int64_t last) {
+  go_through_runs<256>(
+      row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
+        out[b].scale[token] = quantise_block_256(
+            x, [&](int i) __attribute__((always_inline)) { return out[b].q[i / 4][token] + 16 * (i % 4); },
+            out[b].pair_sums[token]);
+      });
 }
 
 }  // namespace quantise_detail
