@@ -65,7 +65,7 @@ class LinearInput {
 
   std::int64_t max_tokens_ = 0, max_cols_ = 0;
   AlignedBytes room_32_, room_256_;
-  std::vector<XPeak> peaks_;  // [n_tokens][n_peak_runs(n_cols)]
+  std::vector<XPeak> peaks_;  // [n_tokens][n_peaks(n_cols)]
   // Written by thread 0 in prepare, read by all after the caller's barrier.
   TensorView<const float, 2> x_;
   Encodings encodings_ = {};

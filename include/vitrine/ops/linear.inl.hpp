@@ -85,7 +85,7 @@ VITRINE_INLINE void LinearInput::reserve(std::int64_t max_tokens, std::int64_t m
   room_32_ = AlignedBytes(std::size_t(max_cols / 32) * (std::max)(tokens * sizeof(XBlock32), tiles * sizeof(XTile32)));
   room_256_ =
       AlignedBytes(std::size_t(max_cols / 256) * (std::max)(tokens * sizeof(XBlock256), tiles * sizeof(XTile256)));
-  peaks_.resize(tokens * std::size_t(n_peak_runs(max_cols)));
+  peaks_.resize(tokens * std::size_t(n_peaks(max_cols)));
   max_tokens_ = max_tokens;
   max_cols_ = max_cols;
   x_ = {};
@@ -114,7 +114,7 @@ VITRINE_INLINE LinearInput::Encodings LinearInput::accept(const Worker& worker, 
 
 VITRINE_INLINE void LinearInput::quantise(const KernelTable& table, Encodings encodings, TensorView<const float, 2> x,
                                           std::int64_t token, std::int64_t piece, std::int64_t n_pieces) {
-  const std::int64_t n_cols = x.size(1), n_runs = n_peak_runs(n_cols);
+  const std::int64_t n_cols = x.size(1), n_runs = n_peaks(n_cols);
   const std::int64_t first = n_runs * piece / n_pieces, last = n_runs * (piece + 1) / n_pieces;
   const XRow row{x.data() + token * x.strides()[0], n_cols, peaks_.data() + token * n_runs};
   const auto into = [&](std::int64_t n_blocks, auto* blocks, auto kernel, auto* tiles, auto tile_kernel) {
@@ -139,7 +139,7 @@ VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& tabl
   // Many tokens are shared out whole; a few are cut into pieces of whole runs.
   const std::int64_t n_tokens = x.size(0);
   const std::int64_t pieces =
-      n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(n_peak_runs(x.size(1)), std::int64_t(8));
+      n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(n_peaks(x.size(1)), std::int64_t(8));
   const Worker::Range mine = worker.share(n_tokens * pieces);
   for (std::int64_t i = mine.begin; i < mine.end; ++i) quantise(table, encodings, x, i / pieces, i % pieces, pieces);
 }

@@ -20,7 +20,7 @@ VITRINE_NAMESPACE_BEGIN
 // more while n is below 2^15. Scale products below the range of normal floats do no harm: both sums have the same ones,
 // and multiples of 2^-149 stay such.
 VITRINE_INLINE bool bound_input(const LinearJob& job, XBlock32* out) {
-  const std::int64_t n_blocks = job.n_cols / 32, n_runs = n_peak_runs(job.n_cols), n_terms = n_blocks + n_runs;
+  const std::int64_t n_blocks = job.n_cols / 32, n_runs = n_peaks(job.n_cols), n_terms = n_blocks + n_runs;
   const XBlock32* const x = job.x_32;
   double scales = 0;
   for (std::int64_t i = 0; i < n_runs; ++i) scales += std::fabs(double(job.peaks[i].x));

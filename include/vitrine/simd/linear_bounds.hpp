@@ -56,7 +56,7 @@ VITRINE_FORCE_INLINE void upper_bounds_of_panels(const LinearJob& job, std::int6
       acc[p] = fma(to_f32(dot), d * broadcast(x.scale), acc[p]);
     });
   }
-  for (std::int64_t i = 0; i < n_peak_runs(job.n_cols); ++i)
+  for (std::int64_t i = 0; i < n_peaks(job.n_cols); ++i)
     for (int p = 0; p < P; ++p) acc[p] = add_peak_bound({start[p], nullptr}, job.peaks[i], acc[p]);
   for (int p = 0; p < P; ++p) {
     // A sum that is not finite never becomes so again, and shows a scale that is not.

@@ -10,8 +10,7 @@
 #include "vitrine/core/rounding.hpp"
 #include "vitrine/simd/linear_formats.hpp"
 #include "vitrine/simd/linear_kernels.hpp"
-#include "vitrine/simd/linear_peaks.hpp"
-#include "vitrine/simd/sampling_kernels.hpp"
+#include "vitrine/simd/linear_results.hpp"
 
 VITRINE_ISA_NAMESPACE_BEGIN
 
@@ -22,47 +21,6 @@ namespace linear_detail {
 inline constexpr std::int64_t far_bytes = 4096, near_bytes = 1024;
 inline constexpr std::int64_t stretch = 768;      // most k-values of a panel unpacked at a time
 inline constexpr std::int64_t token_block = 256;  // tokens between two unpackings of a stretch
-
-// The lowest finite value: what stands for rows that are not there where the largest is wanted.
-VITRINE_FORCE_INLINE f32x16 lowest() { return from_bits(broadcast_i32(std::int32_t(0xff7fffff))); }
-
-// The largest of a block's results for one token, which have just been written and are in the first-level cache. Out of
-// line: only the head wants it, and finish() stands in every kernel.
-__attribute__((noinline)) inline void note_largest(const LinearJob& job, std::int64_t block, std::int64_t token) {
-  const std::int64_t row = block * SamplingKernels::block, rest = job.n_rows - row;
-  const std::int64_t n = rest < SamplingKernels::block ? rest : SamplingKernels::block;
-  const float* y = job.y + token * job.y_stride + row;
-  f32x16 largest = lowest(),
-         finite = zero();  // a - a is 0, or NaN if a is infinite or NaN, and NaN is never lost in a sum
-  for (std::int64_t i = 0; i < n; i += 16) {
-    const int here = int(n - i);
-    const f32x16 a = here >= 16 ? load(y + i) : select(first_lanes(here), load_part(y + i, here), lowest());
-    largest = max(a, largest);
-    finite = finite + (a - a);
-  }
-  const bool all_finite = mask_bits(equal(finite, zero())) == 0xffff;
-  job.block_max[token * job.block_max_stride + block] = all_finite ? hmax(largest) : __builtin_nanf("");
-}
-
-// Writes the results of rows 16 panel .. 16 panel + 15 for one token: bias, then the sum with what y holds. The panels
-// of a token come in order.
-VITRINE_FORCE_INLINE void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, f32x16 value) {
-  const std::int64_t row = panel * panel_rows;
-  float* y = job.y + token * job.y_stride + row;
-  if (row + panel_rows <= job.n_rows) {
-    if (job.bias) value = value + load(job.bias + row);
-    if (job.add) value = load(y) + value;
-    store(y, value);
-  } else {
-    const int n = int(job.n_rows - row);
-    if (job.bias) value = value + load_part(job.bias + row, n);
-    if (job.add) value = load_part(y, n) + value;
-    store_part(y, value, n);
-  }
-  constexpr std::int64_t panels = SamplingKernels::block / panel_rows;
-  if (job.block_max && ((panel + 1) % panels == 0 || row + panel_rows >= job.n_rows))
-    note_largest(job, panel / panels, token);
-}
 
 // Adds group number `step` of a sum of `n_steps` groups; hands the Partial to `flush` whenever it is full or complete.
 template <int bits, int step, int n_steps, class Weights, class Flush>
@@ -225,7 +183,7 @@ VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel)
   alignas(64) typename Family::Unpacked unpacked[P][most_blocks];
   alignas(64) float acc[token_block * width];  // [token][P][16 rows], or those of one tile alone
   PeakColumns<typename Family::Weights> columns[P];
-  for (int p = 0; p < P; ++p) columns[p].start(job, panel_start(job, panel + p));
+  for (int p = 0; p < P; ++p) columns[p].start(panel_start(job, panel + p));
   const std::int64_t n_blocks = job.n_cols / Family::block_len;
   const std::int64_t n_stretches = divide_up(n_blocks, most_blocks);
   for (std::int64_t token_0 = 0; token_0 < job.n_tokens; token_0 += token_block) {
@@ -243,10 +201,8 @@ VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel)
             if (at == 0) clear(sums, T * P);
             Family::template tile<P, T>(unpacked, job, token_0 + t, first, n, sums);
             if (at + 1 < n_stretches) continue;
-            for (int j = 0; j < T; ++j)
-              for (int p = 0; p < P; ++p)
-                finish(job, panel + p, token_0 + t + j,
-                       columns[p].add(job, token_0 + t + j, load(sums + width * j + panel_rows * p)));
+            for (int p = 0; p < P; ++p)
+              columns[p].finish(job, panel + p, token_0 + t, T, sums + panel_rows * p, width);
           }
       };
       sweep(Index<8>{});

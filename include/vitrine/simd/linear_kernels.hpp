@@ -14,15 +14,19 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// The largest magnitude among every peak_run inputs (the last run takes the rest, too), the first of equals, NaN above
-// all: it is left as it is (simd/linear_peaks.hpp).
+// The peaks of an input: its columns are cut into runs, and the largest magnitude of each, the first of equals, NaN above
+// all, is left as it is (simd/linear_results.hpp). One run for each 256 columns, but four at most, as equal as they can
+// be in whole 256s; the last one takes the rest, too.
 struct XPeak {
   float x;
   std::uint32_t k;
 };
-inline constexpr std::int64_t peak_run = 256;
-VITRINE_FORCE_INLINE constexpr std::int64_t n_peak_runs(std::int64_t n_cols) {
-  return n_cols < peak_run ? 1 : n_cols / peak_run;
+VITRINE_FORCE_INLINE constexpr std::int64_t n_peaks(std::int64_t n_cols) {
+  return n_cols < 512 ? 1 : n_cols < 1024 ? n_cols / 256 : 4;
+}
+// Where run number i begins, or ends if it is the one before.
+VITRINE_FORCE_INLINE constexpr std::int64_t peak_run_begin(std::int64_t n_cols, std::int64_t i) {
+  return i == n_peaks(n_cols) ? n_cols : n_cols / 256 * i / n_peaks(n_cols) * 256;
 }
 
 // Activations quantised to 8 bits, x about q * scale with q in [-127, 127]: in blocks of 32, or of 256 for the K types.
@@ -40,7 +44,7 @@ struct XBlock256 {
   std::int8_t q[256];
 };
 
-// One token's input, to be quantised: x [n_cols], and where its peaks [n_peak_runs(n_cols)] go.
+// One token's input, to be quantised: x [n_cols], and where its peaks [n_peaks(n_cols)] go.
 struct XRow {
   const float* x;
   std::int64_t n_cols;
@@ -74,7 +78,7 @@ struct LinearJob {
   std::int64_t n_rows = 0, n_cols = 0, n_tokens = 0;
   const float* x = nullptr;  // [n_tokens][x_stride], float types
   std::int64_t x_stride = 0;
-  const XPeak* peaks = nullptr;      // [n_tokens][n_peak_runs(n_cols)], quantised types
+  const XPeak* peaks = nullptr;      // [n_tokens][n_peaks(n_cols)], quantised types
   const XBlock32* x_32 = nullptr;    // [n_tokens][n_cols / 32], types with blocks of 32
   const XBlock256* x_256 = nullptr;  // [n_tokens][n_cols / 256], the K types
   // Instead of these for the matrix form: [ceil(n_tokens / matrix_tokens)][n_cols / 32] and [..][n_cols / 256]. What a
@@ -124,7 +128,7 @@ struct LinearKernels {
   // Whether the quantised types take an input of n_tokens as tiles: where they have a matrix form, all of them do.
   bool takes_tiles(std::int64_t n_tokens) const { return quantise_tile_32 && n_tokens >= least_matrix_tokens; }
 
-  // Quantises runs [first, last) of the n_peak_runs(n_cols) of `row` into its peaks and into the blocks that these runs
+  // Quantises runs [first, last) of the n_peaks(n_cols) of `row` into its peaks and into the blocks that these runs
   // are of. A block whose largest magnitude has no finite inverse scale (all zeros, or below 3.8e-37) becomes zeros; a
   // peak that is a NaN or infinity, and one in a block's scale, leave no result of the token finite.
   void (*quantise_32)(const XRow& row, XBlock32* out, std::int64_t first, std::int64_t last);

@@ -176,7 +176,7 @@ VITRINE_FORCE_INLINE void sweep_matrix(const LinearJob& job, std::int64_t panel)
   alignas(64) typename Family::Unpacked unpacked[P][most_blocks];
   alignas(64) float acc[token_block / matrix_tokens][P][sums_of_tile];  // [tile][P][16 tokens][16 rows]
   PeakColumns<typename Family::Weights> columns[P];
-  for (int p = 0; p < P; ++p) columns[p].start(job, panel_start(job, panel + p));
+  for (int p = 0; p < P; ++p) columns[p].start(panel_start(job, panel + p));
   const std::int64_t n_blocks = job.n_cols / Family::block_len;
   const std::int64_t n_stretches = divide_up(n_blocks, most_blocks);
   const auto* x = Family::input(job);  // [tile][n_blocks]
@@ -193,9 +193,7 @@ VITRINE_FORCE_INLINE void sweep_matrix(const LinearJob& job, std::int64_t panel)
           float* sums = acc[n_stretches == 1 ? 0 : tile][p];
           Family::tile(unpacked[p], x + (token_0 / matrix_tokens + tile) * n_blocks + first, n, at == 0, sums);
           if (at + 1 < n_stretches) continue;
-          for (std::int64_t t = 0; t < n_here; ++t)
-            finish(job, panel + p, token_0 + token + t,
-                   columns[p].add(job, token_0 + token + t, load(sums + panel_rows * t)));
+          columns[p].finish(job, panel + p, token_0 + token, n_here, sums, panel_rows);
         }
       }
     }

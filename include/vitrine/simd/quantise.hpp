@@ -2,8 +2,8 @@
 //
 //   xd = amax / 127      q = x * (127 / amax), rounded to nearest, ties to even      x is about q * xd
 //
-// and the sums of q that the weight types with an offset or a minimum need. The largest of every 256 inputs is a peak
-// and counts as 0 here (linear_peaks.hpp). The length of a block depends on the type of the weights only, never on the
+// and the sums of q that the weight types with an offset or a minimum need. The peaks of an input, up to four of the
+// largest, count as 0 here (linear_results.hpp). The length of a block depends on the type of the weights only, never on the
 // instruction set or on the number of tokens. A block whose amax is too small for 127 / amax to be finite becomes zeros;
 // NaN and infinity reach the peak or the scale, and so every row of that token.
 #pragma once
@@ -100,7 +100,7 @@ class WithoutPeak {
 template <int n, class Quantise>
 VITRINE_FORCE_INLINE void go_through_runs(const XRow& row, std::int64_t first, std::int64_t last, Quantise quantise) {
   for (std::int64_t run = first; run < last; ++run) {
-    const std::int64_t begin = run * peak_run, end = run + 1 < n_peak_runs(row.n_cols) ? begin + peak_run : row.n_cols;
+    const std::int64_t begin = peak_run_begin(row.n_cols, run), end = peak_run_begin(row.n_cols, run + 1);
     const XPeak peak = row.peaks[run] = find_peak(row.x, begin, end);
     for (std::int64_t k = begin; k < end; k += n)
       quantise(k / n, WithoutPeak<n>(row.x + k, std::int64_t(peak.k) - k));

@@ -1,0 +1,117 @@
+// The end of a linear layer's sums, for one token and sixteen rows: peaks, bias, residual, maxima of blocks.
+//
+//   acc = fma(w, x, acc)      for each XPeak {x, k} of the token's input, k ascending; w [16 rows] is column k in F32
+//   y = acc (+ bias) (+ y)
+//
+// A few inputs are many times as large as the rest. Within a block they would make the steps of its scale too wide for
+// all others, which is where most of the error of 8-bit activations comes from; so up to four are kept out of the
+// blocks. (Outliers on their own, in 16 bits and by whole columns: LLM.int8(), Dettmers et al. 2022,
+// arXiv 2208.07339.) Columns are read from the packed panel, which is in the nearest caches by then.
+#pragma once
+
+#include "vitrine/simd/linear_formats.hpp"
+#include "vitrine/simd/linear_kernels.hpp"
+#include "vitrine/simd/sampling_kernels.hpp"
+
+VITRINE_ISA_NAMESPACE_BEGIN
+
+namespace linear_detail {
+
+// The lowest finite value: what stands for rows that are not there where the largest is wanted.
+VITRINE_FORCE_INLINE f32x16 lowest() { return from_bits(broadcast_i32(std::int32_t(0xff7fffff))); }
+
+// The largest of a block's results for one token, which have just been written and are in the first-level cache. Out of
+// line: only the head wants it, and finish() stands in every kernel.
+__attribute__((noinline)) inline void note_largest(const LinearJob& job, std::int64_t block, std::int64_t token) {
+  const std::int64_t row = block * SamplingKernels::block, rest = job.n_rows - row;
+  const std::int64_t n = rest < SamplingKernels::block ? rest : SamplingKernels::block;
+  const float* y = job.y + token * job.y_stride + row;
+  f32x16 largest = lowest(),
+         finite = zero();  // a - a is 0, or NaN if a is infinite or NaN, and NaN is never lost in a sum
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const int here = int(n - i);
+    const f32x16 a = here >= 16 ? load(y + i) : select(first_lanes(here), load_part(y + i, here), lowest());
+    largest = max(a, largest);
+    finite = finite + (a - a);
+  }
+  const bool all_finite = mask_bits(equal(finite, zero())) == 0xffff;
+  job.block_max[token * job.block_max_stride + block] = all_finite ? hmax(largest) : __builtin_nanf("");
+}
+
+// Writes the results of rows 16 panel .. 16 panel + 15 for one token: bias, then the sum with what y holds. The panels
+// of a token come in order.
+VITRINE_FORCE_INLINE void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, f32x16 value) {
+  const std::int64_t row = panel * panel_rows;
+  float* y = job.y + token * job.y_stride + row;
+  if (row + panel_rows <= job.n_rows) {
+    if (job.bias) value = value + load(job.bias + row);
+    if (job.add) value = load(y) + value;
+    store(y, value);
+  } else {
+    const int n = int(job.n_rows - row);
+    if (job.bias) value = value + load_part(job.bias + row, n);
+    if (job.add) value = load_part(y, n) + value;
+    store_part(y, value, n);
+  }
+  constexpr std::int64_t panels = SamplingKernels::block / panel_rows;
+  if (job.block_max && ((panel + 1) % panels == 0 || row + panel_rows >= job.n_rows))
+    note_largest(job, panel / panels, token);
+}
+
+template <class Format>
+VITRINE_FORCE_INLINE f32x16 column(PanelStart panel, std::uint32_t k) {
+  constexpr std::uint32_t block_len = Format::block_len;
+  return Format::column(Format::at(panel, k / block_len), int(k % block_len));
+}
+
+VITRINE_FORCE_INLINE const XPeak* peaks_of(const LinearJob& job, std::int64_t token) {
+  return job.peaks + token * n_peaks(job.n_cols);
+}
+
+// acc with the peaks of one token. Out of line, since the kernels that end with it are long already.
+template <class Format>
+__attribute__((noinline)) f32x16 with_peaks(const LinearJob& job, PanelStart panel, std::int64_t token, f32x16 acc) {
+  const XPeak* const peaks = peaks_of(job, token);
+  for (std::int64_t i = 0; i < n_peaks(job.n_cols); ++i)
+    acc = fma(column<Format>(panel, peaks[i].k), broadcast(peaks[i].x), acc);
+  return acc;
+}
+
+// The same for many tokens, which have their peaks in the same few columns again and again: those met last in a panel,
+// as floats.
+template <class Format>
+class PeakColumns {
+ public:
+  void start(PanelStart panel) {
+    panel_ = panel;
+    for (auto& k : k_) k = none;
+  }
+  // Adds their peaks to the sums [n][stride] of n tokens from `token` on, and writes the results.
+  __attribute__((noinline)) void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, std::int64_t n,
+                                        const float* sums, std::int64_t stride) {
+    const std::int64_t n_runs = n_peaks(job.n_cols);
+    const XPeak* peak = peaks_of(job, token);
+    for (std::int64_t t = 0; t < n; ++t) {
+      f32x16 acc = load(sums + stride * t);
+      for (std::int64_t i = 0; i < n_runs; ++i, ++peak) {
+        const std::uint32_t at = peak->k % n_kept;
+        if (k_[at] != peak->k) {
+          k_[at] = peak->k;
+          store(columns_[at], column<Format>(panel_, peak->k));
+        }
+        acc = fma(load(columns_[at]), broadcast(peak->x), acc);
+      }
+      linear_detail::finish(job, panel, token + t, acc);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t n_kept = 64, none = 0xffffffff;
+  PanelStart panel_;
+  std::uint32_t k_[n_kept];
+  alignas(64) float columns_[n_kept][16];
+};
+
+}  // namespace linear_detail
+
+VITRINE_ISA_NAMESPACE_END
