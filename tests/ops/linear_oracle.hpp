@@ -103,8 +103,8 @@ inline IntegerBlock integer_block(DType type, const std::byte* bytes) {
 }
 
 struct QuantisedX {
-  std::vector<int> q;                // [n]
-  std::vector<float> scale;          // [n / block_len]
+  std::vector<int> q;               // [n]
+  std::vector<float> scale;         // [n / block_len]
   std::vector<std::int64_t> peaks;  // where the largest of each run are, which count as 0 in q
 };
 

@@ -133,6 +133,33 @@ TEST_CASE("extreme weights and activations neither saturate nor overflow") {
   }
 }
 
+TEST_CASE("an input's peaks are the first largest of its runs, and its blocks hold zeros there") {
+  const auto peaks_of = [](const KernelTable& table, const std::vector<float>& x) {
+    const auto n = std::int64_t(x.size());
+    std::vector<XPeak> peaks(std::size_t(n_peaks(n)));
+    std::vector<XBlock32> blocks(x.size() / 32);
+    table.linear.quantise_32({x.data(), n, peaks.data()}, blocks.data(), 0, n_peaks(n));
+    std::vector<std::int64_t> at;
+    for (const XPeak& peak : peaks) {
+      REQUIRE(peak.x == x[peak.k]);
+      CHECK(blocks[peak.k / 32].q[peak.k % 32] == 0);
+      at.push_back(peak.k);
+    }
+    return at;
+  };
+  using Columns = std::vector<std::int64_t>;
+  for (const Isa isa : available_isas()) {
+    const KernelTable& table = kernels(isa);
+    CHECK(peaks_of(table, std::vector<float>(480, 1.0f)) == Columns{0});
+    CHECK(peaks_of(table, std::vector<float>(576, -1.0f)) == Columns{0, 256});
+    CHECK(peaks_of(table, std::vector<float>(992, 0.0f)) == Columns{0, 256, 512});
+    CHECK(peaks_of(table, std::vector<float>(1536, 1.0f)) == Columns{0, 256, 768, 1024});
+    std::vector<float> x(4096, 0.5f);
+    x[1023] = -3.0f, x[1030] = 2.0f, x[1031] = -2.0f, x[3072] = 0.75f, x[4095] = -0.75f;
+    CHECK(peaks_of(table, x) == Columns{1023, 1030, 2048, 3072});
+  }
+}
+
 TEST_CASE("an input whose rows are made while it is prepared is the one that was there before") {
   for (const DType type : {DType::f32, DType::q4_1, DType::q6_k}) {
     const LinearCase c = make_case(type, 37, 512, in_tiles, false);

@@ -12,7 +12,8 @@
 VITRINE_NAMESPACE_BEGIN
 
 // The version of the arithmetic: the same model, cache type and input give the same bits wherever it is the same. It is
-// written into saved sessions and keys of prefixes.
+// written into saved sessions and keys of prefixes. Since 2 the peaks of a quantised layer's input are multiplied as
+// they are (simd/linear_kernels.hpp).
 inline constexpr std::uint32_t arithmetic_version = 2;
 
 // "major.minor.patch" of the compiled library.

@@ -5,8 +5,8 @@
 //   linear(worker, table, wq, input, q);  linear(worker, table, wk, input, k);     // y [n_tokens, n_rows]
 //
 // Quantised weights read the input quantised to 8 bits, in blocks of 32 or 256 values by weight type, and its peaks as
-// they are; float weights read the floats. The arithmetic is stated in simd/linear_kernels.hpp. All functions here are called by every thread
-// of a team and share the work out; none of them ends with a barrier.
+// they are; float weights read the floats. The arithmetic is stated in simd/linear_kernels.hpp. All functions here are
+// called by every thread of a team and share the work out; none of them ends with a barrier.
 #pragma once
 
 #include <cstdint>

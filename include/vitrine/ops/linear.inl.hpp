@@ -129,8 +129,8 @@ VITRINE_INLINE void LinearInput::quantise(const KernelTable& table, Encodings en
     into(n_cols / 32, reinterpret_cast<XBlock32*>(room_32), with.quantise_32, reinterpret_cast<XTile32*>(room_32),
          with.quantise_tile_32);
   if (encodings.of_256)
-    into(n_cols / 256, reinterpret_cast<XBlock256*>(room_256), with.quantise_256,
-         reinterpret_cast<XTile256*>(room_256), with.quantise_tile_256);
+    into(n_cols / 256, reinterpret_cast<XBlock256*>(room_256), with.quantise_256, reinterpret_cast<XTile256*>(room_256),
+         with.quantise_tile_256);
 }
 
 VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
@@ -138,8 +138,7 @@ VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& tabl
   const Encodings encodings = accept(worker, table, x, readers);
   // Many tokens are shared out whole; a few are cut into pieces of whole runs.
   const std::int64_t n_tokens = x.size(0);
-  const std::int64_t pieces =
-      n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(n_peaks(x.size(1)), std::int64_t(8));
+  const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(n_peaks(x.size(1)), std::int64_t(8));
   const Worker::Range mine = worker.share(n_tokens * pieces);
   for (std::int64_t i = mine.begin; i < mine.end; ++i) quantise(table, encodings, x, i / pieces, i % pieces, pieces);
 }

@@ -55,8 +55,8 @@ class TopLogits {
  private:
   static constexpr std::int64_t block_panels = SamplingKernels::block / panel_rows;
 
-  void bound(Worker& worker, const KernelTable& table, const PackedMatrix& head, LinearJob job,
-             std::span<float> logits, std::span<float> block_max);
+  void bound(Worker& worker, const KernelTable& table, const PackedMatrix& head, LinearJob job, std::span<float> logits,
+             std::span<float> block_max);
   void choose_first();
   void set_threshold(std::span<const float> logits);
   void complete(const LinearJob& job, LinearKernel kernel, std::int64_t block, std::span<float> block_max);

@@ -4,7 +4,8 @@
 //   linear_block32.hpp    Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
 //   linear_block256.hpp   Q4_K, Q5_K, Q6_K
 //   linear_matrix.hpp     these for whole tiles of bytes (AMX), which kernels_tiles.hpp adds to the table
-//   linear_common.hpp     what these share: the sweep of tiles, integer and float sums, the end of a row
+//   linear_common.hpp     what these share: the sweep of tiles, integer and float sums
+//   linear_results.hpp    the end of a row: the input's peaks, bias, residual, maxima
 //   linear_formats.hpp    where the parts of a block lie, and how its quants become bytes
 //   linear_bounds.hpp     from the high plane of a matrix in planes: what its rows give at most
 //   quantise.hpp          their input to 8 bits

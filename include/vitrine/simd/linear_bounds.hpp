@@ -6,8 +6,9 @@
 //
 // and, with scales d xd that are not negative, the sum over blocks is a bound of the row's result. The offset is an
 // integer that bound_input() writes where the kernels of Q5_0 look for theirs; it has in it what the rounding of both
-// sums can amount to. A peak x of the input adds q x, which is at most 8 (h - 15 1/8) x if x > 0, and 8 (h - 16) x else;
-// rounding is covered by another |x|. (A bound by norms, |x| |d l| for each row, was measured to be looser, and costs a norm per row.)
+// sums can amount to. A peak x of the input adds d q x, at most 8 d (h - 15 1/8) x if x > 0 and 8 d (h - 16) x else;
+// for rounding it gets another d |x|. (A bound by norms, |x| |d l| for each row, was measured to be looser, and costs a
+// norm per row.)
 #pragma once
 
 #include "vitrine/simd/linear_block32.hpp"

@@ -201,8 +201,7 @@ VITRINE_FORCE_INLINE void sweep_panels(const LinearJob& job, std::int64_t panel)
             if (at == 0) clear(sums, T * P);
             Family::template tile<P, T>(unpacked, job, token_0 + t, first, n, sums);
             if (at + 1 < n_stretches) continue;
-            for (int p = 0; p < P; ++p)
-              columns[p].finish(job, panel + p, token_0 + t, T, sums + panel_rows * p, width);
+            for (int p = 0; p < P; ++p) columns[p].finish(job, panel + p, token_0 + t, T, sums + panel_rows * p, width);
           }
       };
       sweep(Index<8>{});

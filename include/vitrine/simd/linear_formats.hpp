@@ -2,7 +2,7 @@
 //
 //   Format::at(panel, b)           pointers to the parts of block b: scales, minimums, quants, fifth bits
 //   Format::visit(block, visit)    each k-group of it as bytes, [16 rows][4]
-//   Format::column(block, k)       value k of it as F32, [16 rows], the bits that the plain decoder (block_decode.hpp) gives
+//   Format::column(block, k)       value k of it as F32, [16 rows], the bits of the plain decoder (block_decode.hpp)
 //
 // All forms of a linear layer use these: those for one token or a few feed the groups to their dots, those for many
 // store them as an unpacked panel, and all take the columns that multiply an input's peaks. The layout is described in

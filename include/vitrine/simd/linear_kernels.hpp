@@ -3,7 +3,7 @@
 // Arithmetic of the quantised types, the same from every table: per block the exact 32-bit integer dot i of weights and
 // activations (offsets and integer scales included), then acc = fma(float(i), d * xd, acc) and, for types with a
 // minimum, acc = fma(m, xd * float(sum_x), acc); blocks in ascending k, one accumulator per row. Last, for the peaks of
-// the input, which are zeros in the blocks, acc = fma(w, x, acc) in ascending k, w being the weight as the plain decoder
+// the input, which are zeros in its blocks, acc = fma(w, x, acc) in ascending k, with the weight as the plain decoder
 // gives it (core/block_decode.hpp). Float types: acc = fma(w, x, acc) in ascending k.
 #pragma once
 
@@ -14,9 +14,9 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// The peaks of an input: its columns are cut into runs, and the largest magnitude of each, the first of equals, NaN above
-// all, is left as it is (simd/linear_results.hpp). One run for each 256 columns, but four at most, as equal as they can
-// be in whole 256s; the last one takes the rest, too.
+// The peaks of an input: its columns are cut into runs, and the largest magnitude of each, the first of equals, NaN
+// above all, is left as it is (simd/linear_results.hpp). One run for each 256 columns, but four at most, as equal as
+// they can be in whole 256s; the last one takes the rest, too.
 struct XPeak {
   float x;
   std::uint32_t k;

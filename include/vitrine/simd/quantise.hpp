@@ -3,9 +3,9 @@
 //   xd = amax / 127      q = x * (127 / amax), rounded to nearest, ties to even      x is about q * xd
 //
 // and the sums of q that the weight types with an offset or a minimum need. The peaks of an input, up to four of the
-// largest, count as 0 here (linear_results.hpp). The length of a block depends on the type of the weights only, never on the
-// instruction set or on the number of tokens. A block whose amax is too small for 127 / amax to be finite becomes zeros;
-// NaN and infinity reach the peak or the scale, and so every row of that token.
+// largest, count as 0 here (linear_results.hpp). The length of a block depends on the type of the weights only, never
+// on the instruction set or on the number of tokens. A block whose amax is too small for 127 / amax to be finite
+// becomes zeros; NaN and infinity reach the peak or the scale, and so every row of that token.
 #pragma once
 
 #include "vitrine/simd/lanes_bytes.hpp"
@@ -102,8 +102,7 @@ VITRINE_FORCE_INLINE void go_through_runs(const XRow& row, std::int64_t first, s
   for (std::int64_t run = first; run < last; ++run) {
     const std::int64_t begin = peak_run_begin(row.n_cols, run), end = peak_run_begin(row.n_cols, run + 1);
     const XPeak peak = row.peaks[run] = find_peak(row.x, begin, end);
-    for (std::int64_t k = begin; k < end; k += n)
-      quantise(k / n, WithoutPeak<n>(row.x + k, std::int64_t(peak.k) - k));
+    for (std::int64_t k = begin; k < end; k += n) quantise(k / n, WithoutPeak<n>(row.x + k, std::int64_t(peak.k) - k));
   }
 }
 
