@@ -138,7 +138,7 @@ VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& tabl
   const Encodings encodings = accept(worker, table, x, readers);
   // Many tokens are shared out whole; a few are cut into pieces of whole runs.
   const std::int64_t n_tokens = x.size(0);
-  const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : (std::min)(n_peaks(x.size(1)), std::int64_t(8));
+  const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : n_peaks(x.size(1));
   const Worker::Range mine = worker.share(n_tokens * pieces);
   for (std::int64_t i = mine.begin; i < mine.end; ++i) quantise(table, encodings, x, i / pieces, i % pieces, pieces);
 }

@@ -15,8 +15,8 @@ VITRINE_NAMESPACE_BEGIN
 // Both the product y and its bound u are float sums of n fused terms, blocks and peaks, each exact until it is added,
 // with the same scale products s = float(d xd). Their errors are at most n 2^-24 (and a little) times the sums of the
 // magnitudes: of a block |i| s <= 128 |q_x| s and, for u, 137 |q_x| s, with |q_x| the sum of its magnitudes; of a peak
-// 128 d |x| (its weight d q is exact as a float) and 138 d |x|. So u >= y holds in floats when each block's bound is
-// raised by more than 265 n 2^-24 |q_x|, and it is raised by n 2^-15 |q_x|; and each peak's by more than 266 n 2^-24 d
+// 128 d |x| (its weight d q is exact as a float) and 129 d |x|. So u >= y holds in floats when each block's bound is
+// raised by more than 265 n 2^-24 |q_x|, and it is raised by n 2^-15 |q_x|; and each peak's by more than 257 n 2^-24 d
 // |x|, and it is raised by d |x|, which is more while n is below 2^15. Scale products below the range of normal floats
 // do no harm: both sums have the same ones, and multiples of 2^-149 stay such.
 VITRINE_INLINE bool bound_input(const LinearJob& job, XBlock32* out) {

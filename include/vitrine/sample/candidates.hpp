@@ -9,7 +9,7 @@
 //
 // Probabilities are weights exp((z_i - z_0) / T) over their sum, z_0 being the first one kept. That sum runs over the
 // interval in order; only while the interval is the whole vocabulary it runs in 16 lanes by id and a tree (design:
-// Arithmetic, version 1).
+// Arithmetic).
 #pragma once
 
 #include <cstdint>
