@@ -10,11 +10,12 @@ namespace llama_cpp {
 struct Real {
   const char* file;
   const char* fixture;
-  // Each is the least that was measured of it in any build: compiled for AVX2 or for AVX-512 (with AMX), weights
-  // repacked or not; bench/README.md, "How near to the reference", has them one by one. They are not of one build,
-  // since each is nearest in something else. Gemma's logits and both rms_f32 are from an earlier measurement, whose
-  // build is not recorded, and stricter than each of these. With an F32 cache, without flash attention, unless said.
-  // Gemma's perplexity with an F16 cache, anything from 0.06 to 0.65 % by the build, is held to that with an F32 one.
+  // But for the last two, each is the least that was measured of it in any build: compiled for AVX2 or for AVX-512
+  // (with AMX), weights repacked or not; bench/README.md, "How near to the reference", has them one by one. They are
+  // not of one build, since each is nearest in something else. Gemma's logits and both rms_f32 are from an earlier
+  // measurement, whose build is not recorded, and stricter than each of these. With an F32 cache, without flash
+  // attention, unless said. Gemma's perplexity with an F16 cache, anything from 0.06 to 0.65 % by the build, is held to
+  // that with an F32 one.
   double largest, mean;         // |difference| of the 20 largest logits of each prompt's last position
   double perplexity_error;      // of the long text, relative to the reference
   double perplexity_error_f16;  // with an F16 cache

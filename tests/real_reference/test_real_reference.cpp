@@ -1,6 +1,6 @@
 // The two real models against Hugging Face transformers, which computed in F32 with the same weights.
 //
-// Our activations have 8 bits in front of quantised weights, as in other engines, so the logits differ by some tenths.
+// Our activations have 8 bits in front of quantised weights, but for their peaks, so the logits differ by some tenths.
 // The bounds are 1.1 times what llama.cpp was measured to differ by (llama_cpp.hpp says which build, with which cache).
 // Single figures are much down to chance (which value is rounded up, which down), and llama.cpp's own change with its
 // build: bench/README.md ("How near to the reference") lists them. The root mean square of 660 differences of

@@ -88,7 +88,7 @@ inline void one_token_256(const LinearJob& job, std::int64_t first, std::int64_t
 template <class Format>
 struct Tiles256 {
   using Weights = Format;
-  static constexpr std::int64_t block_len = 256;
+  static constexpr std::int64_t block_len = Format::block_len;
   struct alignas(64) Unpacked {
     std::uint8_t q[64][64];                                // k-groups in order
     std::int32_t scale[Format::n_runs][16];                // in the form that widen_scaled wants

@@ -2,7 +2,7 @@
 //
 // Per block and row: i = sum over k of q_w * q_x in integers, the weights' offset (8, 16) taken back by -sum(q_x) times
 // it; then acc = fma(float(i), d * xd, acc), and for Q4_1 and Q5_1, whose weights are d q + m, acc = fma(m, xd *
-// sum(q_x), acc). Blocks in ascending k.
+// sum(q_x), acc). Blocks in ascending k; the input's peaks come last (linear_results.hpp).
 //
 //   one_token_32   decode: straight from the panel to the dots, bound by the reading of memory
 //   few_tokens_32  decode of several sequences: the same for up to eight tokens at a time, as registers allow
@@ -156,7 +156,7 @@ inline void few_tokens_32(const LinearJob& job, std::int64_t first, std::int64_t
 template <class Format>
 struct Tiles32 {
   using Weights = Format;
-  static constexpr std::int64_t block_len = 32;
+  static constexpr std::int64_t block_len = Format::block_len;
   struct alignas(64) Unpacked {
     std::uint8_t q[8][64];  // k-groups in order
     float d[16], m[16];

@@ -21,7 +21,7 @@ namespace linear_detail {
 VITRINE_FORCE_INLINE f32x16 add_peak_bound(PanelStart panel, XPeak peak, f32x16 acc) {
   const Block32 block = Q8_0High::at(panel, peak.k / 32);
   const int k = int(peak.k % 32);
-  const f32x16 h = to_f32(nibble_at(block, k) + fifth_bit_at(block, k));
+  const f32x16 h = to_f32(five_bits_at(block, k));
   const f32x16 most = h - broadcast(peak.x > 0 ? 15.0f : 16.125f);  // exact, and times d still
   return fma(most * load_f16(block.d), broadcast(peak.x), acc);
 }

@@ -1,4 +1,4 @@
-// What the forms of a linear layer share: writing results, sums of k-groups, and the sweep of an unpacked panel.
+// What the forms of a linear layer share: sums of k-groups, what is fetched ahead, the sweep of an unpacked panel.
 //
 //   y[t][r] = sum over blocks, then peaks, of W[r][k] x[t][k]  (+ bias[r])  (+ y[t][r])
 //

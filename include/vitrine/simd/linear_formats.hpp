@@ -46,12 +46,12 @@ VITRINE_FORCE_INLINE void visit_nibbles(const Block32& block, Visit visit) {
   });
 }
 
-// Value k (0 to 31) of a block with nibbles, without its fifth bit, and that bit in its place.
+// Value k (0 to 31) of a block with nibbles, and with the fifth bit on top.
 VITRINE_FORCE_INLINE i32x16 nibble_at(const Block32& block, int k) {
   return row_bits<4>(block.quants + 64 * (k % 16 / 4), 8 * (k % 4) + 4 * (k / 16));
 }
-VITRINE_FORCE_INLINE i32x16 fifth_bit_at(const Block32& block, int k) {
-  return shift_left<4>(row_bits<1>(block.fifth, 8 * (k % 4) + k / 4));
+VITRINE_FORCE_INLINE i32x16 five_bits_at(const Block32& block, int k) {
+  return nibble_at(block, k) + shift_left<4>(row_bits<1>(block.fifth, 8 * (k % 4) + k / 4));
 }
 // Of a byte's eight bits, what they mean as one with a sign.
 VITRINE_FORCE_INLINE i32x16 signed_byte(i32x16 a) {
@@ -112,9 +112,7 @@ struct Q5_0 {
   VITRINE_FORCE_INLINE void visit(const Block32& block, Visit visit) {
     visit_nibbles<true>(block, visit);
   }
-  VITRINE_FORCE_INLINE f32x16 column(const Block32& block, int k) {
-    return scaled(block, nibble_at(block, k) + fifth_bit_at(block, k), 16);
-  }
+  VITRINE_FORCE_INLINE f32x16 column(const Block32& block, int k) { return scaled(block, five_bits_at(block, k), 16); }
 };
 
 struct Q5_1 {
@@ -131,7 +129,7 @@ struct Q5_1 {
     visit_nibbles<true>(block, visit);
   }
   VITRINE_FORCE_INLINE f32x16 column(const Block32& block, int k) {
-    return scaled_with_min(block, nibble_at(block, k) + fifth_bit_at(block, k));
+    return scaled_with_min(block, five_bits_at(block, k));
   }
 };
 
@@ -195,7 +193,7 @@ struct Q8_0Planes {
     const i32x16 low = k < 24 ? row_bits<3>(block.low + 64 * (k / 8), at)
                               : row_bits<1>(block.low, at + 3) + shift_left<1>(row_bits<1>(block.low + 64, at + 3)) +
                                     shift_left<2>(row_bits<1>(block.low + 128, at + 3));
-    return scaled(block, shift_left<3>(nibble_at(block, k) + fifth_bit_at(block, k)) + low, 128);
+    return scaled(block, shift_left<3>(five_bits_at(block, k)) + low, 128);
   }
 };
 

@@ -41,7 +41,7 @@ VITRINE_FORCE_INLINE void accumulate_tile(std::int64_t n_blocks, bool is_first, 
 template <class Format>
 struct MatrixTiles32 {
   using Weights = Format;
-  static constexpr std::int64_t block_len = 32;
+  static constexpr std::int64_t block_len = Format::block_len;
   static constexpr int panels = 2, product_len = 32;  // k-values of one product
   static constexpr bool is_signed = !Format::has_min;
   struct alignas(64) Unpacked {
@@ -84,7 +84,7 @@ struct MatrixTiles32 {
 template <class Format>
 struct MatrixTiles256 {
   using Weights = Format;
-  static constexpr std::int64_t block_len = 256;
+  static constexpr std::int64_t block_len = Format::block_len;
   static constexpr int panels = 1, product_len = 64;
   // Scales of 6 bits, 0 to 63, have two digits from 0 to 7: 31 * 7 is a byte without sign. Signed ones of 8 bits have
   // three from -3 to 4: with the offset taken off, -32 * 4 is a byte with sign.

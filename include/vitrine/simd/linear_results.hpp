@@ -6,7 +6,7 @@
 // A few inputs are many times as large as the rest. Within a block they would make the steps of its scale too wide for
 // all others, which is where most of the error of 8-bit activations comes from; so up to four are kept out of the
 // blocks. (Outliers on their own, in 16 bits and by whole columns: LLM.int8(), Dettmers et al. 2022,
-// arXiv 2208.07339.) Columns are read from the packed panel, which is in the nearest caches by then.
+// arXiv 2208.07339.) Columns are read from the packed panel, which has just been gone through.
 #pragma once
 
 #include "vitrine/simd/linear_formats.hpp"

@@ -2,10 +2,10 @@
 //
 //   xd = amax / 127      q = x * (127 / amax), rounded to nearest, ties to even      x is about q * xd
 //
-// and the sums of q that the weight types with an offset or a minimum need. The peaks of an input, up to four of the
-// largest, count as 0 here (linear_results.hpp). The length of a block depends on the type of the weights only, never
-// on the instruction set or on the number of tokens. A block whose amax is too small for 127 / amax to be finite
-// becomes zeros; NaN and infinity reach the peak or the scale, and so every row of that token.
+// and the sums of q that the weight types with an offset or a minimum need. The peaks of an input, the largest of each
+// of up to four runs, count as 0 here (linear_results.hpp). The length of a block depends on the type of the weights
+// only, never on the instruction set or on the number of tokens. A block whose amax is too small for 127 / amax to be
+// finite becomes zeros; NaN and infinity reach the peak or the scale, and so every row of that token.
 #pragma once
 
 #include "vitrine/simd/lanes_bytes.hpp"
@@ -65,7 +65,7 @@ VITRINE_FORCE_INLINE float quantise_block_256(const float* x, At at, std::int16_
 }
 
 // The peak of x [first .. last), whole vectors of it.
-VITRINE_FORCE_INLINE XPeak find_peak(const float* x, std::int64_t first, std::int64_t last) {
+VITRINE_FORCE_INLINE XPeak peak_of_run(const float* x, std::int64_t first, std::int64_t last) {
   i32x16 most = broadcast_i32(0);
   for (std::int64_t k = first; k < last; k += 16) most = max_i32(most, magnitude_bits(load(x + k)));
   const i32x16 largest = broadcast_i32(hmax_i32(most));
@@ -101,7 +101,7 @@ template <int n, class Quantise>
 VITRINE_FORCE_INLINE void go_through_runs(const XRow& row, std::int64_t first, std::int64_t last, Quantise quantise) {
   for (std::int64_t run = first; run < last; ++run) {
     const std::int64_t begin = peak_run_begin(row.n_cols, run), end = peak_run_begin(row.n_cols, run + 1);
-    const XPeak peak = row.peaks[run] = find_peak(row.x, begin, end);
+    const XPeak peak = row.peaks[run] = peak_of_run(row.x, begin, end);
     for (std::int64_t k = begin; k < end; k += n) quantise(k / n, WithoutPeak<n>(row.x + k, std::int64_t(peak.k) - k));
   }
 }
