@@ -292,6 +292,28 @@ TEST_CASE("an input without a bound is left to the full product, untouched") {
   }
 }
 
+TEST_CASE("peaks so small that their products are rounded as a whole have no bound either") {
+  Head head(1000, 64, 0);
+  for (auto& value : head.x) value = 0;
+  head.x[5] = -std::numeric_limits<float>::denorm_min();
+  for (auto& block : head.rows)
+    for (auto& q : block.qs) q = 0;
+  head.block(100, 0).d = f32_to_f16(0.5f);  // logit 1 denorm_min, and a bound above it: computed first
+  head.block(100, 0).qs[5] = -2;
+  head.block(700, 0).d = f32_to_f16(0.25f);  // logit 2 denorm_min
+  head.block(700, 0).qs[5] = -8;
+  const auto w = head.packed(PackedLayout::planes);
+  for (const Isa isa : available_isas()) {
+    const auto full = product(w, head.x, isa, 1);
+    REQUIRE(full.logits[700] > full.logits[100]);
+    REQUIRE(full.logits[100] > 0);
+    TopLogits room(w);
+    const auto got = top(room, w, head.x, 1, isa, 2);
+    CHECK(!got.done);
+    CHECK(got.logits == std::vector<float>(1000, 77.0f));
+  }
+}
+
 TEST_CASE("where too many panels are left, the next steps go the ordinary way, and more of them each time") {
   Head head(2000, 64, 0);
   for (auto& block : head.rows) block = head.rows[0];  // all alike: nothing can be skipped

@@ -40,7 +40,7 @@ class TopLogits {
 
   // The n_top of begins() for the head and the one token in `input`: logits [n_vocab], and block_max as linear() gives
   // it (-FLT_MAX where nothing was computed). Every thread of the team calls it; it does not end with a barrier. False,
-  // on all of them, if the input is so large that there is no bound; then nothing was written.
+  // on all of them, if the input is so large or small that there is no bound; then nothing was written.
   bool compute(Worker& worker, const KernelTable& table, const PackedMatrix& head, const LinearInput& input,
                std::span<float> logits, std::span<float> block_max);
 
@@ -82,7 +82,7 @@ inline std::optional<TopLogits> make_top_logits(const PackedMatrix& head, bool w
 }
 
 // Input for the bounds' kernel from that of the product with one token: out [n_cols / 32]. False if it is so large, or
-// not finite, that the product might overflow.
+// not finite, that the product might overflow, or its peaks are so small that rounding might hide them.
 bool bound_input(const LinearJob& job, XBlock32* out);
 
 VITRINE_NAMESPACE_END

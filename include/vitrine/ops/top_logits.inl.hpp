@@ -17,13 +17,19 @@ VITRINE_NAMESPACE_BEGIN
 // magnitudes: of a block |i| s <= 128 |q_x| s and, for u, 137 |q_x| s, with |q_x| the sum of its magnitudes; of a peak
 // 128 d |x| (its weight d q is exact as a float) and 129 d |x|. So u >= y holds in floats when each block's bound is
 // raised by more than 265 n 2^-24 |q_x|, and it is raised by n 2^-15 |q_x|; and each peak's by more than 257 n 2^-24 d
-// |x|, and it is raised by d |x|, which is more while n is below 2^15. Scale products below the range of normal floats
-// do no harm: both sums have the same ones, and multiples of 2^-149 stay such.
+// |x|, and it is raised by d |x|, twice as much while n is below 2^15. Scale products below the range of normal floats
+// do no harm: both sums have the same ones, and multiples of 2^-149 stay such. What a peak adds need not be one: each
+// sum it is in may be off by 2^-150, all of them, eightfold in u, by 2^-132 at most, which half of d |x| covers where
+// |x| is 2^-100 or more, d being 2^-24 at least if it is not 0. Smaller peaks have no bound.
 VITRINE_INLINE bool bound_input(const LinearJob& job, XBlock32* out) {
   const std::int64_t n_blocks = job.n_cols / 32, n_runs = n_peaks(job.n_cols), n_terms = n_blocks + n_runs;
   const XBlock32* const x = job.x_32;
   double scales = 0;
-  for (std::int64_t i = 0; i < n_runs; ++i) scales += std::fabs(double(job.peaks[i].x));
+  for (std::int64_t i = 0; i < n_runs; ++i) {
+    const float magnitude = std::fabs(job.peaks[i].x);
+    if (magnitude > 0 && magnitude < 0x1p-100f) return false;
+    scales += double(magnitude);
+  }
   for (std::int64_t b = 0; b < n_blocks; ++b) {
     std::int64_t sum = 0, positive = 0;
     for (const std::int8_t q : x[b].q) {
