@@ -105,16 +105,16 @@ inline IntegerBlock integer_block(DType type, const std::byte* bytes) {
 struct QuantisedX {
   std::vector<int> q;               // [n]
   std::vector<float> scale;         // [n / block_len]
-  std::vector<std::int64_t> peaks;  // where the largest of each run are, which count as 0 in q
+  std::vector<std::int64_t> peaks;  // where the largest of each section are, which count as 0 in q
 };
 
 inline QuantisedX quantise(const float* original, std::int64_t n, std::int64_t block_len) {
   QuantisedX out;
   std::vector<float> x(original, original + n);
-  const std::int64_t n_units = std::max(n / 256, std::int64_t(1)), n_runs = std::min(n_units, std::int64_t(4));
-  for (std::int64_t run = 0; run < n_runs; ++run) {
-    const std::int64_t end = run + 1 < n_runs ? n_units * (run + 1) / n_runs * 256 : n;
-    std::int64_t peak = n_units * run / n_runs * 256;
+  const std::int64_t n_units = std::max(n / 256, std::int64_t(1)), n_sections = std::min(n_units, std::int64_t(4));
+  for (std::int64_t section = 0; section < n_sections; ++section) {
+    const std::int64_t end = section + 1 < n_sections ? n_units * (section + 1) / n_sections * 256 : n;
+    std::int64_t peak = n_units * section / n_sections * 256;
     for (std::int64_t k = peak; k < end; ++k)
       if (std::fabs(x[std::size_t(k)]) > std::fabs(x[std::size_t(peak)])) peak = k;
     out.peaks.push_back(peak);

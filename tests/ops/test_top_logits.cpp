@@ -192,6 +192,37 @@ TEST_CASE("bounds hold for every row, are those of every instruction set, and sa
   }
 }
 
+TEST_CASE("the bound of a peak is what the low plane may hide of it and 1 / 128 of the largest weight") {
+  for (const float peak : {3.0f, -3.0f}) {
+    Head head(16 * 256, 64, 0);
+    for (auto& value : head.x) value = 0;
+    head.x[37] = peak;
+    for (std::int64_t row = 0; row < head.n_rows; ++row) {
+      head.block(row, 1).d = f32_to_f16(0.5f);
+      head.block(row, 1).qs[5] = std::int8_t(row / 16 - 128);
+    }
+    const auto w = head.packed(PackedLayout::planes);
+    std::vector<XBlock32> x(2), input(2);
+    std::vector<XPeak> peaks(1);
+    kernels().linear.quantise_32({head.x.data(), 64, peaks.data()}, x.data(), 0, 1);
+    auto job = linear_job(w);
+    job.x_32 = x.data();
+    job.peaks = peaks.data();
+    REQUIRE(bound_input(job, input.data()));
+    job.x_32 = input.data();
+    for (const Isa isa : available_isas()) {
+      std::vector<float> bounds(256);
+      job.y = bounds.data();
+      kernels(isa).linear.upper_bounds(job, 0, 256);
+      for (int i = 0; i < 256; ++i) {
+        CAPTURE(isa_name(isa), peak, i);
+        const int most = peak > 0 ? i / 8 * 8 + 7 : i / 8 * 8;  // of the eight weights with this high plane
+        REQUIRE(bounds[std::size_t(i)] == 0.5f * (float(most - 128) * peak + 3.0f));
+      }
+    }
+  }
+}
+
 TEST_CASE("the largest logits are those of the full product, for every instruction set and number of threads") {
   for (const std::int64_t n_rows : {16 * 64 * 3 - 7, 5000}) {
     const Head head(n_rows, 640, 60, unsigned(n_rows));
@@ -290,6 +321,16 @@ TEST_CASE("an input without a bound is left to the full product, untouched") {
     CHECK(!got.done);
     CHECK(got.logits == std::vector<float>(1000, 77.0f));
   }
+}
+
+TEST_CASE("blocks count, too, where an input is too large for a bound") {
+  Head head(1000, 640, 2);
+  for (std::int64_t k = 0; k < 640; ++k) head.x[std::size_t(k)] = k < 256 ? 9.9e23f : 0.0f;  // peaks: 9.9e23 and 0
+  const auto w = head.packed(PackedLayout::planes);
+  TopLogits room(w);
+  CHECK(!top(room, w, head.x, 1, available_isas().back(), 2).done);
+  for (std::int64_t k = 1; k < 256; ++k) head.x[std::size_t(k)] = 0;
+  CHECK(top(room, w, head.x, 1, available_isas().back(), 2).done);
 }
 
 TEST_CASE("peaks so small that their products are rounded as a whole have no bound either") {

@@ -94,7 +94,7 @@ TEST_CASE("a stream that cannot be read is refused as such") {
   CHECK_THAT(error.what(), Catch::Contains("expected a stream that can be read"));
 }
 
-TEST_CASE("a file of another model, type, kind or length is refused by name") {
+TEST_CASE("a file of another model, arithmetic, type, kind or length is refused by name") {
   Session session(tiny(), {.n_context = 128});
   session.prefill(some_tokens(100));
   const auto file = saved(session);
@@ -110,6 +110,14 @@ TEST_CASE("a file of another model, type, kind or length is refused by name") {
   refuses(Session(tiny(), {.kv_type = DType::f32}), ErrorKind::bad_file, "F32");
   refuses(Session(tiny(), {.cache = CacheKind::paged}), ErrorKind::bad_file, "paged");
   refuses(Session(tiny(), {.n_context = 99}), ErrorKind::context_full, "100 tokens");
+  auto older = file;
+  const auto at = file.find("arithmetic " + std::to_string(arithmetic_version));
+  REQUIRE(at != std::string::npos);
+  older[at + 11] = '0';
+  const auto error = refused(session, older);
+  CHECK(error.kind() == ErrorKind::bad_file);
+  CHECK_THAT(error.what(), Contains("arithmetic 0") && Contains("arithmetic " + std::to_string(arithmetic_version)));
+  CHECK(saved(session) == file);
   Session exact(tiny(), {.n_context = 100});
   std::istringstream in(file);
   exact.load(in);

@@ -114,9 +114,9 @@ VITRINE_INLINE LinearInput::Encodings LinearInput::accept(const Worker& worker, 
 
 VITRINE_INLINE void LinearInput::quantise(const KernelTable& table, Encodings encodings, TensorView<const float, 2> x,
                                           std::int64_t token, std::int64_t piece, std::int64_t n_pieces) {
-  const std::int64_t n_cols = x.size(1), n_runs = n_peaks(n_cols);
-  const std::int64_t first = n_runs * piece / n_pieces, last = n_runs * (piece + 1) / n_pieces;
-  const XRow row{x.data() + token * x.strides()[0], n_cols, peaks_.data() + token * n_runs};
+  const std::int64_t n_cols = x.size(1), n_sections = n_peaks(n_cols);
+  const std::int64_t first = n_sections * piece / n_pieces, last = n_sections * (piece + 1) / n_pieces;
+  const XRow row{x.data() + token * x.strides()[0], n_cols, peaks_.data() + token * n_sections};
   const auto into = [&](std::int64_t n_blocks, auto* blocks, auto kernel, auto* tiles, auto tile_kernel) {
     if (encodings.as_tiles)
       tile_kernel(row, tiles + token / matrix_tokens * n_blocks, int(token % matrix_tokens), first, last);
@@ -136,7 +136,7 @@ VITRINE_INLINE void LinearInput::quantise(const KernelTable& table, Encodings en
 VITRINE_INLINE void LinearInput::prepare(Worker& worker, const KernelTable& table, TensorView<const float, 2> x,
                                          std::initializer_list<const PackedMatrix*> readers) {
   const Encodings encodings = accept(worker, table, x, readers);
-  // Many tokens are shared out whole; a few are cut into pieces of whole runs.
+  // Many tokens are shared out whole; a few are cut into pieces of whole sections.
   const std::int64_t n_tokens = x.size(0);
   const std::int64_t pieces = n_tokens >= 4 * worker.n_threads() ? 1 : n_peaks(x.size(1));
   const Worker::Range mine = worker.share(n_tokens * pieces);

@@ -22,10 +22,10 @@ VITRINE_NAMESPACE_BEGIN
 // sum it is in may be off by 2^-150, all of them, eightfold in u, by 2^-132 at most, which half of d |x| covers where
 // |x| is 2^-100 or more, d being 2^-24 at least if it is not 0. Smaller peaks have no bound.
 VITRINE_INLINE bool bound_input(const LinearJob& job, XBlock32* out) {
-  const std::int64_t n_blocks = job.n_cols / 32, n_runs = n_peaks(job.n_cols), n_terms = n_blocks + n_runs;
+  const std::int64_t n_blocks = job.n_cols / 32, n_of_peaks = n_peaks(job.n_cols), n_terms = n_blocks + n_of_peaks;
   const XBlock32* const x = job.x_32;
   double scales = 0;
-  for (std::int64_t i = 0; i < n_runs; ++i) {
+  for (std::int64_t i = 0; i < n_of_peaks; ++i) {
     const float magnitude = std::fabs(job.peaks[i].x);
     if (magnitude > 0 && magnitude < 0x1p-100f) return false;
     scales += double(magnitude);

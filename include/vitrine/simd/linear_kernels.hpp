@@ -14,9 +14,9 @@
 
 VITRINE_NAMESPACE_BEGIN
 
-// The peaks of an input: its columns are cut into runs, and the largest magnitude of each, the first of equals, NaN
-// above all, is left as it is (simd/linear_results.hpp). One run for each 256 columns, but four at most, as equal as
-// they can be in whole 256s; the last one takes the rest, too.
+// The peaks of an input: its columns are cut into sections, and the largest magnitude of each, the first of equals, NaN
+// above all, is left as it is (simd/linear_results.hpp). One section for each 256 columns, but four at most, as equal
+// as they can be in whole 256s; the last one takes the rest, too.
 struct XPeak {
   float x;
   std::uint32_t k;
@@ -24,8 +24,8 @@ struct XPeak {
 VITRINE_FORCE_INLINE constexpr std::int64_t n_peaks(std::int64_t n_cols) {
   return n_cols < 512 ? 1 : n_cols < 1024 ? n_cols / 256 : 4;
 }
-// Where run number i begins, or ends if it is the one before.
-VITRINE_FORCE_INLINE constexpr std::int64_t peak_run_begin(std::int64_t n_cols, std::int64_t i) {
+// Where section number i begins, or ends if it is the one before.
+VITRINE_FORCE_INLINE constexpr std::int64_t section_begin(std::int64_t n_cols, std::int64_t i) {
   return i == n_peaks(n_cols) ? n_cols : n_cols / 256 * i / n_peaks(n_cols) * 256;
 }
 
@@ -128,8 +128,8 @@ struct LinearKernels {
   // Whether the quantised types take an input of n_tokens as tiles: where they have a matrix form, all of them do.
   bool takes_tiles(std::int64_t n_tokens) const { return quantise_tile_32 && n_tokens >= least_matrix_tokens; }
 
-  // Quantises runs [first, last) of the n_peaks(n_cols) of `row` into its peaks and into the blocks that these runs
-  // are of. A block whose largest magnitude has no finite inverse scale (all zeros, or below 3.8e-37) becomes zeros; a
+  // Quantises sections [first, last) of the n_peaks(n_cols) of `row` into its peaks and into the blocks that they are
+  // made of. A block whose largest magnitude has no finite inverse scale (all zeros, or below 3.8e-37) becomes zeros; a
   // peak that is a NaN or infinity, and one in a block's scale, leave no result of the token finite.
   void (*quantise_32)(const XRow& row, XBlock32* out, std::int64_t first, std::int64_t last);
   void (*quantise_256)(const XRow& row, XBlock256* out, std::int64_t first, std::int64_t last);

@@ -68,13 +68,19 @@ VITRINE_FORCE_INLINE const XPeak* peaks_of(const LinearJob& job, std::int64_t to
   return job.peaks + token * n_peaks(job.n_cols);
 }
 
+// acc with n peaks, of whose columns column_of(k) gives the sixteen weights.
+template <class ColumnOf>
+VITRINE_FORCE_INLINE f32x16 add_peaks(const XPeak* peaks, std::int64_t n, f32x16 acc, ColumnOf column_of) {
+  for (std::int64_t i = 0; i < n; ++i) acc = fma(column_of(peaks[i].k), broadcast(peaks[i].x), acc);
+  return acc;
+}
+
 // acc with the peaks of one token. Out of line, since the kernels that end with it are long already.
 template <class Format>
 __attribute__((noinline)) f32x16 with_peaks(const LinearJob& job, PanelStart panel, std::int64_t token, f32x16 acc) {
-  const XPeak* const peaks = peaks_of(job, token);
-  for (std::int64_t i = 0; i < n_peaks(job.n_cols); ++i)
-    acc = fma(column<Format>(panel, peaks[i].k), broadcast(peaks[i].x), acc);
-  return acc;
+  return add_peaks(
+      peaks_of(job, token), n_peaks(job.n_cols),
+      acc, [&](std::uint32_t k) __attribute__((always_inline)) { return column<Format>(panel, k); });
 }
 
 // The same for many tokens, which have their peaks in the same few columns again and again: those met last in a panel,
@@ -89,23 +95,24 @@ class PeakColumns {
   // Adds their peaks to the sums [n][stride] of n tokens from `token` on, and writes the results.
   __attribute__((noinline)) void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, std::int64_t n,
                                         const float* sums, std::int64_t stride) {
-    const std::int64_t n_runs = n_peaks(job.n_cols);
-    const XPeak* peak = peaks_of(job, token);
     for (std::int64_t t = 0; t < n; ++t) {
-      f32x16 acc = load(sums + stride * t);
-      for (std::int64_t i = 0; i < n_runs; ++i, ++peak) {
-        const std::uint32_t at = peak->k % n_kept;
-        if (k_[at] != peak->k) {
-          k_[at] = peak->k;
-          store(columns_[at], column<Format>(panel_, peak->k));
-        }
-        acc = fma(load(columns_[at]), broadcast(peak->x), acc);
-      }
+      const f32x16 acc = add_peaks(
+          peaks_of(job, token + t), n_peaks(job.n_cols),
+          load(sums + stride * t), [&](std::uint32_t k) __attribute__((always_inline)) { return kept(k); });
       linear_detail::finish(job, panel, token + t, acc);
     }
   }
 
  private:
+  __attribute__((always_inline)) f32x16 kept(std::uint32_t k) {
+    const std::uint32_t at = k % n_kept;
+    if (k_[at] != k) {
+      k_[at] = k;
+      store(columns_[at], column<Format>(panel_, k));
+    }
+    return load(columns_[at]);
+  }
+
   static constexpr std::uint32_t n_kept = 64, none = 0xffffffff;
   PanelStart panel_;
   std::uint32_t k_[n_kept];

@@ -3,9 +3,9 @@
 //   xd = amax / 127      q = x * (127 / amax), rounded to nearest, ties to even      x is about q * xd
 //
 // and the sums of q that the weight types with an offset or a minimum need. The peaks of an input, the largest of each
-// of up to four runs, count as 0 here (linear_results.hpp). The length of a block depends on the type of the weights
-// only, never on the instruction set or on the number of tokens. A block whose amax is too small for 127 / amax to be
-// finite becomes zeros; NaN and infinity reach the peak or the scale, and so every row of that token.
+// of up to four sections, count as 0 here (linear_results.hpp). The length of a block depends on the type of the
+// weights only, never on the instruction set or on the number of tokens. A block whose amax is too small for 127 / amax
+// to be finite becomes zeros; NaN and infinity reach the peak or the scale, and so every row of that token.
 #pragma once
 
 #include "vitrine/simd/lanes_bytes.hpp"
@@ -65,7 +65,7 @@ VITRINE_FORCE_INLINE float quantise_block_256(const float* x, At at, std::int16_
 }
 
 // The peak of x [first .. last), whole vectors of it.
-VITRINE_FORCE_INLINE XPeak peak_of_run(const float* x, std::int64_t first, std::int64_t last) {
+VITRINE_FORCE_INLINE XPeak peak_of_section(const float* x, std::int64_t first, std::int64_t last) {
   i32x16 most = broadcast_i32(0);
   for (std::int64_t k = first; k < last; k += 16) most = max_i32(most, magnitude_bits(load(x + k)));
   const i32x16 largest = broadcast_i32(hmax_i32(most));
@@ -96,18 +96,19 @@ class WithoutPeak {
   alignas(64) float copy_[n];
 };
 
-// Finds the peaks of runs [first, last), and calls quantise(b, x [n]) for each block of n values in these runs.
+// Finds the peaks of sections [first, last), and calls quantise(b, x [n]) for each block of n values in them.
 template <int n, class Quantise>
-VITRINE_FORCE_INLINE void go_through_runs(const XRow& row, std::int64_t first, std::int64_t last, Quantise quantise) {
-  for (std::int64_t run = first; run < last; ++run) {
-    const std::int64_t begin = peak_run_begin(row.n_cols, run), end = peak_run_begin(row.n_cols, run + 1);
-    const XPeak peak = row.peaks[run] = peak_of_run(row.x, begin, end);
+VITRINE_FORCE_INLINE void go_through_sections(const XRow& row, std::int64_t first, std::int64_t last,
+                                              Quantise quantise) {
+  for (std::int64_t section = first; section < last; ++section) {
+    const std::int64_t begin = section_begin(row.n_cols, section), end = section_begin(row.n_cols, section + 1);
+    const XPeak peak = row.peaks[section] = peak_of_section(row.x, begin, end);
     for (std::int64_t k = begin; k < end; k += n) quantise(k / n, WithoutPeak<n>(row.x + k, std::int64_t(peak.k) - k));
   }
 }
 
 inline void quantise_32(const XRow& row, XBlock32* out, std::int64_t first, std::int64_t last) {
-  go_through_runs<32>(
+  go_through_sections<32>(
       row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
         std::int32_t sum;
         out[b].scale = quantise_block_32(x, out[b].q, sum);
@@ -117,7 +118,7 @@ inline void quantise_32(const XRow& row, XBlock32* out, std::int64_t first, std:
 }
 
 inline void quantise_256(const XRow& row, XBlock256* out, std::int64_t first, std::int64_t last) {
-  go_through_runs<256>(
+  go_through_sections<256>(
       row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
         out[b].scale = quantise_block_256(
             x, [&](int i) __attribute__((always_inline)) { return out[b].q + 16 * i; }, out[b].pair_sums);
@@ -125,7 +126,7 @@ inline void quantise_256(const XRow& row, XBlock256* out, std::int64_t first, st
 }
 
 inline void quantise_tile_32(const XRow& row, XTile32* out, int token, std::int64_t first, std::int64_t last) {
-  go_through_runs<32>(
+  go_through_sections<32>(
       row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
         std::int32_t sum;
         out[b].scale[token] = quantise_block_32(x, out[b].q[token], sum);
@@ -134,7 +135,7 @@ inline void quantise_tile_32(const XRow& row, XTile32* out, int token, std::int6
 }
 
 inline void quantise_tile_256(const XRow& row, XTile256* out, int token, std::int64_t first, std::int64_t last) {
-  go_through_runs<256>(
+  go_through_sections<256>(
       row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
         out[b].scale[token] = quantise_block_256(
             x, [&](int i) __attribute__((always_inline)) { return out[b].q[i / 4][token] + 16 * (i % 4); },
