@@ -125,7 +125,7 @@ static void run_test(const vitrine::Model& model, vitrine::Session& session, Tes
 
 static std::vector<Test> wanted_tests(const example::Arguments& args) {
   std::vector<Test> tests;
-  const auto batches = args.whole_numbers("batch", 1, 1 << 24);
+  const auto batches = args.whole_numbers("batch", 0, 1 << 24);
   for (const auto batch : batches) {
     for (const auto depth : args.whole_numbers("depth", 0, 1 << 24)) {
       const auto add = [&](const char* kind, const char* option, bool prefill) {
@@ -181,10 +181,13 @@ static void show(const example::Arguments& args) {
   std::int64_t longest = 1;
   for (const auto& test : tests) longest = std::max(longest, test.depth + test.n_tokens);
   std::optional<vitrine::Session> session;
+  std::int64_t batch = -1;
   for (auto& test : tests) {
-    if (!session || session->options().chunk != std::min(test.batch, longest))
+    if (batch != test.batch)
       session.emplace(model, vitrine::SessionOptions{
                                  .n_context = longest, .n_threads = threads, .kv_type = kv_type, .chunk = test.batch});
+    batch = test.batch;
+    test.batch = session->options().chunk;
     run_test(*model, *session, test, repetitions, example::kv_value_bytes(*model, kv_type));
   }
   // The bandwidth once more: a machine whose neighbours woke up meanwhile shows here.
@@ -236,8 +239,8 @@ int main(int argc, char** argv) {
     add("head_in_planes", "greedy steps may leave a part of the head unread",
         cxxopts::value<bool>()->default_value("false"));
     add("depth", "tokens in the cache before", cxxopts::value<std::string>()->default_value("0"), "LIST");
-    add("batch", "prompt tokens that go through the model together",
-        cxxopts::value<std::string>()->default_value("256"), "LIST");
+    add("batch", "prompt tokens that go through the model together; 0: the library's default",
+        cxxopts::value<std::string>()->default_value("0"), "LIST");
     add("kv", "type of the KV cache: f32, f16, bf16, int8 or int4, or k/v",
         cxxopts::value<std::string>()->default_value("f16"), "TYPE");
     add("csv", "write comma-separated values instead of text", cxxopts::value<bool>()->default_value("false"));

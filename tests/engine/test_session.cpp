@@ -19,6 +19,8 @@ TEST_CASE("a session's defaults and limits") {
   Session session(tiny());
   CHECK(session.context() == 256);  // what the model was trained for
   CHECK(session.options().n_threads >= 1);
+  CHECK(Session(tiny(), {.n_context = 1000, .n_threads = 1}).options().chunk == 256);
+  CHECK(Session(tiny(), {.n_context = 1000, .n_threads = 2}).options().chunk == 512);
   CHECK(session.length() == 0);
   // layers x tokens x KV heads x head dim x bytes x 2
   CHECK(session.kv_bytes() == std::size_t(session.model().config().n_layer * 256 * 2 * 16 * 2 * 2));
@@ -27,7 +29,7 @@ TEST_CASE("a session's defaults and limits") {
            {{.n_context = -1}, "n_context"},
            {{.window = (std::numeric_limits<std::int64_t>::max)() - 257}, "window"},
            {{.n_threads = -2}, "n_threads"},
-           {{.chunk = 0}, "chunk"},
+           {{.chunk = -1}, "chunk"},
            {{.kv_type = DType::q8_0}, "Q8_0"},
            {{.kv_type = DType(999)}, "unknown"},
            {{.isa = Isa(77)}, "isa: expected scalar, avx2"},

@@ -15,7 +15,8 @@ VITRINE_INLINE SessionOptions with_defaults(SessionOptions options, const ModelC
   constexpr std::int64_t default_context = 4096, largest_context = std::int64_t(1) << 31;
   check(options.n_context >= 0 && options.n_context <= largest_context, ErrorKind::bad_argument,
         "n_context: expected 1 to ", largest_context, ", or 0 for the default, got ", options.n_context);
-  check(options.chunk >= 1, ErrorKind::bad_argument, "chunk: expected at least 1 token, got ", options.chunk);
+  check(options.chunk >= 0, ErrorKind::bad_argument, "chunk: expected at least 1 token, or 0 for the default, got ",
+        options.chunk);
   check(options.n_threads >= 0 && options.n_threads <= max_threads, ErrorKind::bad_argument,
         "n_threads: expected 1 to ", max_threads, ", or 0 for all, got ", options.n_threads);
   check(options.window >= 0 && options.window <= largest_context, ErrorKind::bad_argument, "window: expected 1 to ",
@@ -28,6 +29,8 @@ VITRINE_INLINE SessionOptions with_defaults(SessionOptions options, const ModelC
   Transformer::kv_layout(config, options.kv_type).check_type();
   if (options.n_context == 0) options.n_context = (std::min)(config.n_context, default_context);
   if (options.n_threads == 0) options.n_threads = available_threads();
+  // What one thread works on is to stay in its second-level cache; two meet half as often with twice as much.
+  if (options.chunk == 0) options.chunk = options.n_threads == 1 ? 256 : 512;
   options.chunk = (std::min)(options.chunk, options.n_context);
   return options;
 }

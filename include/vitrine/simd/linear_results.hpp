@@ -38,24 +38,51 @@ __attribute__((noinline)) inline void note_largest(const LinearJob& job, std::in
   job.block_max[token * job.block_max_stride + block] = all_finite ? hmax(largest) : __builtin_nanf("");
 }
 
-// Writes the results of rows 16 panel .. 16 panel + 15 for one token: bias, then the sum with what y holds. The panels
-// of a token come in order.
-VITRINE_FORCE_INLINE void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, f32x16 value) {
-  const std::int64_t row = panel * panel_rows;
-  float* y = job.y + token * job.y_stride + row;
-  if (row + panel_rows <= job.n_rows) {
-    if (job.bias) value = value + load(job.bias + row);
-    if (job.add) value = load(y) + value;
-    store(y, value);
-  } else {
-    const int n = int(job.n_rows - row);
-    if (job.bias) value = value + load_part(job.bias + row, n);
-    if (job.add) value = load_part(y, n) + value;
-    store_part(y, value, n);
+// Where the results of one panel go: rows 16 panel .. 16 panel + 15 of every token.
+class PanelResults {
+ public:
+  __attribute__((always_inline)) PanelResults(const LinearJob& job, std::int64_t panel)
+      : y_(job.y + panel * panel_rows),
+        stride_(job.y_stride),
+        n_rows_(job.n_rows - panel * panel_rows < panel_rows ? int(job.n_rows - panel * panel_rows) : panel_rows),
+        add_(job.add),
+        bias_(broadcast(-0.0f)) {  // which changes nothing
+    if (job.bias) bias_ = load_rows(job.bias + panel * panel_rows);
   }
+  // One token's: bias, then the sum with what y holds.
+  __attribute__((always_inline)) void write(std::int64_t token, f32x16 value) const {
+    float* const y = y_ + token * stride_;
+    value = value + bias_;
+    if (add_) value = load_rows(y) + value;
+    if (n_rows_ == panel_rows)
+      store(y, value);
+    else
+      store_part(y, value, n_rows_);
+  }
+
+ private:
+  __attribute__((always_inline)) f32x16 load_rows(const float* p) const {
+    return n_rows_ == panel_rows ? load(p) : load_part(p, n_rows_);
+  }
+
+  float* y_;
+  std::int64_t stride_;
+  int n_rows_;
+  bool add_;
+  f32x16 bias_;
+};
+
+// Notes the maxima of n tokens' blocks if the panel is the last of a block. The panels of a token come in order.
+VITRINE_FORCE_INLINE void note_maxima(const LinearJob& job, std::int64_t panel, std::int64_t token, std::int64_t n) {
   constexpr std::int64_t panels = SamplingKernels::block / panel_rows;
-  if (job.block_max && ((panel + 1) % panels == 0 || row + panel_rows >= job.n_rows))
-    note_largest(job, panel / panels, token);
+  const bool ends_block = (panel + 1) % panels == 0 || (panel + 1) * panel_rows >= job.n_rows;
+  if (job.block_max && ends_block)
+    for (std::int64_t t = 0; t < n; ++t) note_largest(job, panel / panels, token + t);
+}
+
+VITRINE_FORCE_INLINE void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, f32x16 value) {
+  PanelResults(job, panel).write(token, value);
+  note_maxima(job, panel, token, 1);
 }
 
 template <class Format>
@@ -95,15 +122,29 @@ class PeakColumns {
   // Adds their peaks to the sums [n][stride] of n tokens from `token` on, and writes the results.
   __attribute__((noinline)) void finish(const LinearJob& job, std::int64_t panel, std::int64_t token, std::int64_t n,
                                         const float* sums, std::int64_t stride) {
-    for (std::int64_t t = 0; t < n; ++t) {
-      const f32x16 acc = add_peaks(
-          peaks_of(job, token + t), n_peaks(job.n_cols),
-          load(sums + stride * t), [&](std::uint32_t k) __attribute__((always_inline)) { return kept(k); });
-      linear_detail::finish(job, panel, token + t, acc);
+    switch (n_peaks(job.n_cols)) {
+      case 1: write<1>(job, panel, token, n, sums, stride); break;
+      case 2: write<2>(job, panel, token, n, sums, stride); break;
+      case 3: write<3>(job, panel, token, n, sums, stride); break;
+      default: write<4>(job, panel, token, n, sums, stride);
     }
+    note_maxima(job, panel, token, n);
   }
 
  private:
+  template <int n_of_peaks>
+  __attribute__((always_inline)) void write(const LinearJob& job, std::int64_t panel, std::int64_t token,
+                                            std::int64_t n, const float* sums, std::int64_t stride) {
+    const PanelResults results(job, panel);
+    const XPeak* peaks = peaks_of(job, token);
+    for (std::int64_t t = 0; t < n; ++t, peaks += n_of_peaks)
+      results.write(token + t, add_peaks(
+                                   peaks, n_of_peaks,
+                                   load(sums + stride * t), [&](std::uint32_t k) __attribute__((always_inline)) {
+                                     return kept(k);
+                                   }));
+  }
+
   __attribute__((always_inline)) f32x16 kept(std::uint32_t k) {
     const std::uint32_t at = k % n_kept;
     if (k_[at] != k) {
