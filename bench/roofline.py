@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the roofline of a comparison: bench/roofline.py results.json > roofline.svg (from bench/compare.py --json).
+"""Draws the roofline of comparisons: bench/roofline.py results.json [more.json ...] > roofline.svg (from
+bench/compare.py --json; of one machine with the same number of threads, whose peaks are the first one's).
 
 A program can do no more operations per second than the processor's peak, and no more than it reads bytes per second
 times the operations it does on each byte (Williams et al. 2009, doi 10.1145/1498765.1498785). Both limits are those
@@ -92,6 +93,7 @@ def draw(results):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    print(draw(json.loads(pathlib.Path(sys.argv[1]).read_text())))
+    first, *more = (json.loads(pathlib.Path(path).read_text()) for path in sys.argv[1:])
+    print(draw({**first, "rounds": first["rounds"] + [entry for results in more for entry in results["rounds"]]}))
