@@ -24,6 +24,20 @@ struct LinearCase {
   PackedMatrix w;
 };
 
+// Packs the rows, and computes what is wanted of them and x.
+inline void complete(LinearCase& c) {
+  c.w.pack_panels(0, c.w.n_panels(), c.rows.data(), nullptr);
+  c.wanted.resize(std::size_t(c.max_tokens * c.n_rows));
+  for (std::int64_t t = 0; t < c.max_tokens; ++t) {
+    const float* x = c.x.data() + t * c.n_cols;
+    QuantisedX quantised;
+    if (activation_block(c.type)) quantised = quantise(x, c.n_cols, activation_block(c.type));
+    for (std::int64_t r = 0; r < c.n_rows; ++r)
+      c.wanted[std::size_t(t * c.n_rows + r)] =
+          dot(c.type, c.rows.data() + std::size_t(r) * c.w.row_bytes(), c.n_cols, x, quantised);
+  }
+}
+
 inline LinearCase make_case(DType type, std::int64_t n_rows, std::int64_t n_cols, std::int64_t max_tokens,
                             bool extreme) {
   LinearCase c{type, n_rows, n_cols, max_tokens, {}, {}, {}, PackedMatrix(type, n_rows, n_cols)};
@@ -38,16 +52,7 @@ inline LinearCase make_case(DType type, std::int64_t n_rows, std::int64_t n_cols
       c.x[std::size_t(n_cols + i)] = 0.0f;
       c.x[std::size_t(2 * n_cols + i)] = 1e-38f;
     }
-  c.w.pack_panels(0, c.w.n_panels(), c.rows.data(), nullptr);
-  c.wanted.resize(std::size_t(max_tokens * n_rows));
-  for (std::int64_t t = 0; t < max_tokens; ++t) {
-    const float* x = c.x.data() + t * n_cols;
-    QuantisedX quantised;
-    if (activation_block(type)) quantised = quantise(x, n_cols, activation_block(type));
-    for (std::int64_t r = 0; r < n_rows; ++r)
-      c.wanted[std::size_t(t * n_rows + r)] =
-          dot(type, c.rows.data() + std::size_t(r) * c.w.row_bytes(), n_cols, x, quantised);
-  }
+  complete(c);
   return c;
 }
 

@@ -192,4 +192,15 @@ inline std::vector<std::byte> random_rows(DType type, std::int64_t n_rows, std::
   return out;
 }
 
+// Makes every byte of quantised rows `value` but those of the scales in F16.
+inline void fill_quants(DType type, std::vector<std::byte>& rows, std::byte value) {
+  const DTypeInfo info = dtype_info(type);
+  const bool has_two = type == DType::q4_1 || type == DType::q5_1 || type == DType::q4_k || type == DType::q5_k;
+  const std::size_t first = type == DType::q6_k ? offsetof(BlockQ6_K, d) : 0, last = first + (has_two ? 4 : 2);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t at = i % info.block_bytes;
+    if (at < first || at >= last) rows[i] = value;
+  }
+}
+
 }  // namespace linear_oracle

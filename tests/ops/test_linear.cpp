@@ -52,6 +52,23 @@ TEST_CASE("extreme weights and activations neither saturate nor overflow") {
   }
 }
 
+TEST_CASE("the largest sums that a block can have are exact") {
+  for (const DType type : all_types) {
+    if (is_float_type(type)) continue;
+    LinearCase c = make_case(type, 20, 8 * dtype_info(type).block_len, in_tiles, false);
+    for (std::size_t i = 0; i < c.x.size(); ++i) c.x[i] = std::int64_t(i) / c.n_cols % 2 ? -8.0f : 8.0f;
+    for (const int value : {0, 0xff, 0x80, 0x7f}) {
+      fill_quants(type, c.rows, std::byte(value));
+      complete(c);
+      for (const Isa isa : available_isas())
+        for (const std::int64_t n_tokens : {std::int64_t(1), std::int64_t(2), std::int64_t(9), in_tiles}) {
+          CAPTURE(dtype_info(type).name, isa_name(isa), value, n_tokens);
+          CHECK(equals_wanted(c, run(c, isa, n_tokens, 1)));
+        }
+    }
+  }
+}
+
 TEST_CASE("an input whose rows are made while it is prepared is the one that was there before") {
   for (const DType type : {DType::f32, DType::q4_1, DType::q6_k}) {
     const LinearCase c = make_case(type, 37, 512, in_tiles, false);

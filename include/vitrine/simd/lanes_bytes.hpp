@@ -9,6 +9,8 @@
 //   partial_groups  how many k-groups of `bits`-bit weights one Partial holds without overflow (pairs of products up to
 //                   (2^bits - 1) * 127 * 2 each, within 32767); bits = 8 means signed weights, all others are unsigned
 //   widen           a Partial to exact 32-bit sums, one per row; widen_scaled also multiplies by a row's integer scale
+//   partial_of      partial_of<shift>(sum, parts [2]) widens to sum * 2^shift in every row; 16-bit halves take a part
+//                   each, and may wrap around while more is added, if what they end with fits
 //
 // Bytes    load_bytes store_bytes & |, low_nibbles high_nibbles, move_bits<from, width, to> (a bit field of each byte),
 //          row_bits<width>(p, from): bits from .. from + width - 1 of each row's four bytes at p, as 32-bit values
@@ -24,8 +26,9 @@
 //          float_panels, accumulators_in_registers. Attention: max_accumulators of sixteen lanes, group_rows (query
 //          rows that go together; integer_rows of them in an integer dot), registers_of_lanes (registers that sixteen
 //          floats take)
-// Other    to_bytes (of i32x16, saturating), max_i32 hmax_i32 hsum_i32, keep (holds values in registers at that point),
-//          prefetch (into the first-level cache), prefetch_far (into the second)
+// Other    to_bytes (of i32x16, saturating), max_i32 hmax_i32 hsum_i32, hsum_pairs (over lanes 4 i and
+//          4 i + 1, and over the others), keep (holds values in registers at that point), prefetch (into the
+//          first-level cache), prefetch_far (into the second)
 #pragma once
 
 #include "vitrine/simd/lanes.hpp"

@@ -116,6 +116,10 @@ VITRINE_FORCE_INLINE Partial dot_first(bytes64 w, XGroup x) {
   return dot_next<bits>({_mm256_setzero_si256(), _mm256_setzero_si256()}, w, x);
 }
 VITRINE_FORCE_INLINE Partial as_partial(i32x16 sum) { return {sum.lo, sum.hi}; }
+template <int shift>
+VITRINE_FORCE_INLINE Partial partial_of(std::int32_t sum, const std::int16_t*) {
+  return as_partial(shift_left<shift>(broadcast_i32(sum)));
+}
 VITRINE_FORCE_INLINE i32x16 widen(Partial sum) { return {sum.lo, sum.hi}; }
 VITRINE_FORCE_INLINE i32x16 widen_scaled(Partial sum, i32x16 scale) {
   return {_mm256_mullo_epi32(sum.lo, scale.lo), _mm256_mullo_epi32(sum.hi, scale.hi)};
@@ -183,6 +187,13 @@ VITRINE_FORCE_INLINE Partial dot_next(Partial sum, Weights w, XGroup x) {
 }
 
 Partial as_partial(i32x16);  // no such thing: a Partial has 16-bit halves
+template <int shift>
+VITRINE_FORCE_INLINE Partial partial_of(std::int32_t, const std::int16_t* parts) {
+  std::int32_t two;
+  __builtin_memcpy(&two, parts, 4);
+  const __m256i both = _mm256_slli_epi16(_mm256_set1_epi32(two), shift);
+  return {both, both};
+}
 VITRINE_FORCE_INLINE i32x16 widen(Partial sum) {
   const __m256i one = _mm256_set1_epi16(1);
   return {_mm256_madd_epi16(sum.lo, one), _mm256_madd_epi16(sum.hi, one)};
@@ -249,6 +260,13 @@ VITRINE_FORCE_INLINE std::int32_t hsum_i32(i32x16 a) {
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
   const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+VITRINE_FORCE_INLINE void hsum_pairs(i32x16 a, std::int32_t* two) {
+  const __m256i eight = _mm256_add_epi32(a.lo, a.hi);
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i sums = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
+  two[0] = _mm_cvtsi128_si32(sums);
+  two[1] = _mm_extract_epi32(sums, 2);
 }
 // g++ 12 otherwise loads ahead, runs out of registers and spills the sums.
 template <int n>

@@ -91,6 +91,10 @@ VITRINE_FORCE_INLINE Partial dot_first(bytes64 w, XGroup x) {
   return {_mm512_dpbusd_epi32(_mm512_setzero_si512(), w.v, x.v)};
 }
 VITRINE_FORCE_INLINE Partial as_partial(i32x16 sum) { return {sum.v}; }
+template <int shift>
+VITRINE_FORCE_INLINE Partial partial_of(std::int32_t sum, const std::int16_t*) {
+  return as_partial(shift_left<shift>(broadcast_i32(sum)));
+}
 VITRINE_FORCE_INLINE i32x16 widen(Partial sum) { return {sum.v}; }
 VITRINE_FORCE_INLINE i32x16 widen_scaled(Partial sum, i32x16 scale) { return {_mm512_mullo_epi32(sum.v, scale.v)}; }
 template <int i>
@@ -150,6 +154,12 @@ template <int bits, class Weights>
 VITRINE_FORCE_INLINE Partial dot_next(Partial sum, Weights w, XGroup x) {
   return {_mm512_add_epi16(sum.v, dot_first<bits>(w, x).v)};
 }
+template <int shift>
+VITRINE_FORCE_INLINE Partial partial_of(std::int32_t, const std::int16_t* parts) {
+  std::int32_t two;
+  __builtin_memcpy(&two, parts, 4);
+  return {_mm512_slli_epi16(_mm512_set1_epi32(two), shift)};
+}
 VITRINE_FORCE_INLINE i32x16 widen(Partial sum) { return {_mm512_madd_epi16(sum.v, _mm512_set1_epi16(1))}; }
 // `scale` has the row's scale in both 16-bit halves of its lane.
 VITRINE_FORCE_INLINE i32x16 widen_scaled(Partial sum, i32x16 scale) { return {_mm512_madd_epi16(sum.v, scale.v)}; }
@@ -201,6 +211,14 @@ VITRINE_FORCE_INLINE std::int32_t hsum_i32(i32x16 a) {
   const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
   const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
   return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+VITRINE_FORCE_INLINE void hsum_pairs(i32x16 a, std::int32_t* two) {
+  const __m512i raw = a.v;
+  const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(raw), _mm512_extracti64x4_epi64(raw, 1));
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i sums = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
+  two[0] = _mm_cvtsi128_si32(sums);
+  two[1] = _mm_extract_epi32(sums, 2);
 }
 // g++ 12 otherwise loads ahead, runs out of registers and spills the sums.
 template <int n>

@@ -94,6 +94,10 @@ VITRINE_OUT_OF_LINE Partial dot_first(const bytes64& w, const XGroup& x) {
 }
 
 VITRINE_FORCE_INLINE Partial as_partial(i32x16 sum) { return sum; }
+template <int shift>
+VITRINE_FORCE_INLINE Partial partial_of(std::int32_t sum, const std::int16_t*) {
+  return shift_left<shift>(broadcast_i32(sum));
+}
 VITRINE_FORCE_INLINE i32x16 widen(Partial sum) { return sum; }
 VITRINE_OUT_OF_LINE i32x16 widen_scaled(Partial sum, i32x16 scale) {
   return lanes_detail::each<i32x16>([&](int r) { return sum.v[r] * scale.v[r]; });
@@ -148,6 +152,11 @@ VITRINE_OUT_OF_LINE std::int32_t hsum_i32(i32x16 a) {
   std::uint32_t out = 0;
   for (int i = 0; i < 16; ++i) out += std::uint32_t(a.v[i]);
   return std::int32_t(out);
+}
+VITRINE_OUT_OF_LINE void hsum_pairs(i32x16 a, std::int32_t* two) {
+  std::uint32_t sums[2] = {};
+  for (int i = 0; i < 16; ++i) sums[i / 2 % 2] += std::uint32_t(a.v[i]);
+  for (int i = 0; i < 2; ++i) two[i] = std::int32_t(sums[i]);
 }
 template <int n>
 VITRINE_FORCE_INLINE void keep(Partial (&)[n]) {}

@@ -24,6 +24,31 @@ VITRINE_FORCE_INLINE i32x16 offset_term(const XBlock32& x) {
     return shift_left<Format::offset_shift>(broadcast_i32(x.minus_sum));
 }
 
+// Whether one Partial holds the dot of a whole block. Where it has 16 bits, weights from -16 to 15 just fit, once their
+// offset is in it: 16 * 127 for each of sixteen products.
+template <class Format>
+inline constexpr bool in_one_partial = partials_are_wide || partial_groups<Format::bits> >= 8 ||
+                                       (Format::bits == 5 && Format::offset_shift == 4);
+
+template <class Format>
+VITRINE_FORCE_INLINE void begin_dot(i32x16& dot, Partial& partial, const XBlock32& x) {
+  if constexpr (!in_one_partial<Format>)
+    dot = offset_term<Format>(x);
+  else if constexpr (Format::offset_shift >= 0)
+    partial = partial_of<Format::offset_shift>(x.minus_sum, x.minus_pair_sums);
+}
+// Adds group number `step` of eight; with the last one, `dot` is complete.
+template <class Format, int step, class Weights>
+VITRINE_FORCE_INLINE void add_to_dot(i32x16& dot, Partial& partial, Weights w, XGroup x) {
+  constexpr int bits = Format::bits;
+  if constexpr (!in_one_partial<Format>) {
+    add_group_to<bits, step, 8>(dot, partial, w, x);
+  } else {
+    partial = step == 0 && Format::offset_shift < 0 ? dot_first<bits>(w, x) : dot_next<bits>(partial, w, x);
+    if constexpr (step == 7) dot = widen(partial);
+  }
+}
+
 // Asks for the memory that is read after block b of P panels side by side.
 template <class Format, int P>
 class FetchBlocks {
@@ -71,13 +96,14 @@ VITRINE_FORCE_INLINE void one_token_of_panels_32(const LinearJob& job, std::int6
       constexpr int p = decltype(i)::value;
       const Block32 block = Format::at(start[p], b);
       fetch(start[p], b);
-      i32x16 dot = offset_term<Format>(x);
+      i32x16 dot;
       Partial partial;
+      begin_dot<Format>(dot, partial, x);
       Format::visit(
           block, [&](auto group, auto step, bytes64 w) __attribute__((always_inline)) {
             constexpr int bits = Format::bits;
-            add_group_to<bits, decltype(step)::value, 8>(dot, partial, dot_weights<bits>(scratch_form<Format>(w)),
-                                                         x_group(x.q + 4 * decltype(group)::value));
+            add_to_dot<Format, decltype(step)::value>(dot, partial, dot_weights<bits>(scratch_form<Format>(w)),
+                                                      x_group(x.q + 4 * decltype(group)::value));
           });
       acc[p] = fma(to_f32(dot), load_f16(block.d) * broadcast(x.scale), acc[p]);
       if constexpr (Format::has_min) acc[p] = fma(load_f16(block.m), broadcast(x.scaled_sum), acc[p]);
@@ -110,15 +136,16 @@ VITRINE_FORCE_INLINE void few_of_panel_32(const LinearJob& job, std::int64_t pan
     i32x16 dot[T];
     Partial partial[T];
     unroll<T>([&](auto t) __attribute__((always_inline)) {
-      dot[decltype(t)::value] = offset_term<Format>(x[decltype(t)::value * n_blocks]);
+      constexpr int at = decltype(t)::value;
+      begin_dot<Format>(dot[at], partial[at], x[at * n_blocks]);
     });
     Format::visit(
         block, [&](auto group, auto step, bytes64 w) __attribute__((always_inline)) {
           const auto weights = dot_weights<bits>(scratch_form<Format>(w));
           unroll<T>([&](auto t) __attribute__((always_inline)) {
             constexpr int at = decltype(t)::value;
-            add_group_to<bits, decltype(step)::value, 8>(dot[at], partial[at], weights,
-                                                         x_group(x[at * n_blocks].q + 4 * decltype(group)::value));
+            add_to_dot<Format, decltype(step)::value>(dot[at], partial[at], weights,
+                                                      x_group(x[at * n_blocks].q + 4 * decltype(group)::value));
           });
         });
     const f32x16 d = load_f16(block.d);
@@ -187,8 +214,10 @@ struct Tiles32 {
       i32x16 dot[T * P];
       unroll<T>([&](auto j) __attribute__((always_inline)) {
         constexpr int t = decltype(j)::value;
-        const i32x16 start = offset_term<Format>(x[t][b]);
-        unroll<P>([&](auto i) __attribute__((always_inline)) { dot[t * P + decltype(i)::value] = start; });
+        unroll<P>([&](auto i) __attribute__((always_inline)) {
+          constexpr int at = t * P + decltype(i)::value;
+          begin_dot<Format>(dot[at], partial[at], x[t][b]);
+        });
       });
       unroll<8>([&](auto group) __attribute__((always_inline)) {
         constexpr int s = decltype(group)::value;
@@ -202,7 +231,7 @@ struct Tiles32 {
           const XGroup four = x_group(x[t][b].q + 4 * s);
           unroll<P>([&](auto i) __attribute__((always_inline)) {
             constexpr int p = decltype(i)::value, at = t * P + p;
-            add_group_to<bits, s, 8>(dot[at], partial[at], weights[p], four);
+            add_to_dot<Format, s>(dot[at], partial[at], weights[p], four);
           });
         });
         if constexpr (s < 7) keep(partial);

@@ -35,6 +35,8 @@ struct XBlock32 {
   float scaled_sum;        // xd * float(sum of q)
   std::int32_t minus_sum;  // -(sum of q)
   std::int8_t q[32];
+  // The two parts of it: over k with k % 4 below 2, and over the others, as the multiply-add instructions pair them.
+  std::int16_t minus_pair_sums[2];
 };
 struct XBlock256 {
   float scale;
