@@ -31,15 +31,22 @@ VITRINE_FORCE_INLINE BlockScale block_scale(std::int32_t amax_bits) {
 
 VITRINE_FORCE_INLINE i32x16 magnitude_bits(f32x16 x) { return bits(x) & broadcast_i32(0x7fffffff); }
 
-// x [32] to q [32]; the scale, and the two sums of q that pairs of a group of four belong to.
-VITRINE_FORCE_INLINE float quantise_block_32(const float* x, std::int8_t* q, std::int32_t* pair_sums) {
+// The sum of a block's q in two parts, which the first and the second pair of each group of four belong to. Of a block
+// with NaN, any number.
+struct PairSums {
+  std::int32_t of[2];
+  std::int32_t total() const { return std::int32_t(std::uint32_t(of[0]) + std::uint32_t(of[1])); }
+};
+
+// x [32] to q [32]; the scale, and sums of q.
+VITRINE_FORCE_INLINE float quantise_block_32(const float* x, std::int8_t* q, PairSums& sums) {
   const f32x16 x0 = load(x), x1 = load(x + 16);
   const BlockScale scale = block_scale(hmax_i32(max_i32(magnitude_bits(x0), magnitude_bits(x1))));
   const f32x16 inverse = broadcast(scale.inverse);
   const i32x16 q0 = to_i32(x0 * inverse), q1 = to_i32(x1 * inverse);
   to_bytes(q, q0);
   to_bytes(q + 16, q1);
-  hsum_pairs(q0 + q1, pair_sums);
+  hsum_pairs(q0 + q1, sums.of);
   return scale.scale;
 }
 
@@ -110,12 +117,11 @@ VITRINE_FORCE_INLINE void go_through_sections(const XRow& row, std::int64_t firs
 inline void quantise_32(const XRow& row, XBlock32* out, std::int64_t first, std::int64_t last) {
   go_through_sections<32>(
       row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
-        std::int32_t sums[2];
+        PairSums sums;
         out[b].scale = quantise_block_32(x, out[b].q, sums);
-        const auto sum = std::int32_t(std::uint32_t(sums[0]) + std::uint32_t(sums[1]));
-        out[b].scaled_sum = out[b].scale * float(sum);
-        out[b].minus_sum = std::int32_t(0u - std::uint32_t(sum));
-        for (int i = 0; i < 2; ++i) out[b].minus_pair_sums[i] = std::int16_t(0u - std::uint32_t(sums[i]));
+        out[b].scaled_sum = out[b].scale * float(sums.total());
+        out[b].minus_sum = std::int32_t(0u - std::uint32_t(sums.total()));
+        for (int i = 0; i < 2; ++i) out[b].minus_pair_sums[i] = std::int16_t(0u - std::uint32_t(sums.of[i]));
       });
 }
 
@@ -130,10 +136,9 @@ inline void quantise_256(const XRow& row, XBlock256* out, std::int64_t first, st
 inline void quantise_tile_32(const XRow& row, XTile32* out, int token, std::int64_t first, std::int64_t last) {
   go_through_sections<32>(
       row, first, last, [&](std::int64_t b, const float* x) __attribute__((always_inline)) {
-        std::int32_t sums[2];
+        PairSums sums;
         out[b].scale[token] = quantise_block_32(x, out[b].q[token], sums);
-        out[b].scaled_sum[token] =
-            out[b].scale[token] * float(std::int32_t(std::uint32_t(sums[0]) + std::uint32_t(sums[1])));
+        out[b].scaled_sum[token] = out[b].scale[token] * float(sums.total());
       });
 }
 
