@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "support/bits.hpp"
+#include "vitrine/core/version.hpp"
 
 using namespace support;
 
