@@ -33,7 +33,7 @@ TEST_CASE("the plan gives the bytes of K and V before a model is loaded") {
   auto windowed = config;
   for (auto& layer : windowed.layers) layer.window = 4096;
   // ceil((4095 + 256) / 64) + 1 blocks of 64 tokens
-  CHECK(plan(windowed, {.n_context = 131072, .cache = CacheKind::ring}).kv == 32ull * 69 * 64 * 6144 * 2);
+  CHECK(plan(windowed, {.n_context = 131072, .cache = CacheKind::ring, .chunk = 256}).kv == 32ull * 69 * 64 * 6144 * 2);
   CHECK(plan(windowed, {.n_context = 131072}).kv == 51'539'607'552);
   CHECK_THROWS_AS(plan(config, {.n_context = -1}), Error);
   CHECK_THROWS_AS(plan(config, {}, 0), Error);

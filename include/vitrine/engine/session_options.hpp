@@ -36,7 +36,8 @@ struct SessionOptions {
   // Each token looks at this many keys only, itself included, and at the first `sinks` ones (at most 256) besides;
   // 0: as the model was trained. With cache = ring the memory stays bounded, but what has left the window is forgotten.
   std::int64_t window = 0, sinks = 0;
-  // Prompt tokens per pass, 0: 256, or 512 for more than one thread. Changes speed and scratch memory, never a result.
+  // Prompt tokens per pass, 0: 256, or 512 for more than one thread. Changes speed and memory (scratch, and that of
+  // rings, which hold a pass beside their window), never a result.
   std::int64_t chunk = 0;
   // Where generation needs the largest logits only, a head in planes (LoadOptions::head_in_planes) finds them without
   // computing all: changes speed, never a result.
