@@ -34,11 +34,14 @@ inline double kv_bytes(const KvShape& shape, double value_bytes, double length) 
   return 2 * shape.head_dim * value_bytes * n_kv_heads * length;
 }
 
+// Tokens of a prompt that go through the model together, as one thread takes them unless it is told otherwise.
+inline constexpr std::int64_t ring_chunk = 256;
+
 // A ring keeps, of layers with a window, no more than the blocks that the window and a chunk of the prompt can touch.
 inline double ring_bytes(const KvShape& shape, double value_bytes, double length) {
   double heads_of_tokens = 0;
   for (const auto& layer : shape.layers) {
-    const auto capacity = std::int64_t(length), chunk = (std::min)(vitrine::SessionOptions().chunk, capacity);
+    const auto capacity = std::int64_t(length), chunk = (std::min)(ring_chunk, capacity);
     const auto n_blocks = vitrine::RingCache::n_blocks({.window = std::int64_t(layer.window)}, capacity, chunk);
     heads_of_tokens += layer.n_kv_head * (std::min)(length, double(n_blocks * vitrine::kv_block_tokens));
   }

@@ -28,7 +28,7 @@ def script(name, *args):
 class Vitrine_bench(Common, unittest.TestCase):
     arguments = ("--model", TINY, "--pp", "8", "--tg", "4", "--depth", "0,8", "--repetitions", "2", "--buffer", "16")
     wrong = [["--pp", "x"], ["--pp", "1.5"], ["--tg", "1.5"], ["--depth", "1.5"], ["--repetitions", "0"],
-             ["--buffer", "-1"], ["--buffer", "x"], ["--batch", "0"], ["--csv", "--json"]]
+             ["--buffer", "-1"], ["--buffer", "x"], ["--batch", "-1"], ["--csv", "--json"]]
     closing = None
 
     def test_tests(self):
